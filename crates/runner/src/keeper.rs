@@ -22,7 +22,7 @@ use crate::checkout::Checkout;
 use crate::folder::{ExitReason, Folder, Launch, Processes, RunEnd};
 use crate::launch::{RAN, READ, SPENT, VALIDATED};
 use crate::program;
-use crate::stream::{AgentOutput, OutputReader};
+use crate::stream::{AgentOutput, OutputReader, Unreadable};
 use crate::tree::{self, Process};
 use crate::validation::{self, CommandRun, Validation};
 
@@ -320,7 +320,7 @@ fn see_through(
         }
     }
     let said = said.unwrap_or_else(|| AgentOutput {
-        unreadable: Some("its output did not end with it".to_owned()),
+        unreadable: Some(Unreadable::CutOff),
         ..AgentOutput::default()
     });
     RunEnd { how, said }

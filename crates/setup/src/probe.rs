@@ -467,8 +467,10 @@ fn last_complaint(mailroom: &Path) -> std::io::Result<Option<ProgramFailure>> {
         if end.is_some() || asked.elapsed() > ENDING_MAX {
             let said = end.map(|end| end.said);
             return Ok(said.and_then(|said| {
-                let cause = said.cause;
-                said.unreadable.map(|why| ProgramFailure { why, cause })
+                said.unreadable.map(|reason| ProgramFailure {
+                    why: reason.to_string(),
+                    cause: reason.cause(),
+                })
             }));
         }
         std::thread::sleep(Duration::from_millis(100));

@@ -73,7 +73,7 @@ impl From<String> for NotPosted {
 /// never searched.
 pub fn read(said: &AgentOutput, words: &SignalWords) -> AgentAnswer {
     if let Some(why) = &said.unreadable {
-        return AgentAnswer::Nothing(why.clone());
+        return AgentAnswer::Nothing(why.to_string());
     }
     let text = unfenced(&said.text);
     if text.starts_with('{') {

@@ -9,7 +9,7 @@ use message_schema::spend::Spend;
 use review::{Event, FailureCause, ReviewKey, RunFailure};
 use runner::folder::{ExitReason, Launch, RunEnd};
 use runner::stream::cause::{self, Cause, ProgramFailure, Retry, WAIT_S_MAX};
-use runner::stream::{AgentOutput, OutputFormat};
+use runner::stream::{AgentOutput, OutputFormat, Unreadable};
 use spool::SpoolError;
 use workspace::clock::Moment;
 
@@ -232,22 +232,31 @@ impl Settling {
             return plain(why.to_owned());
         }
         let said = self.end.as_ref().map(|end| &end.said);
-        let unreadable = said.and_then(|said| said.unreadable.as_deref());
+        let unreadable = said.and_then(|said| said.unreadable.as_ref());
         let has_ended_badly = |end: &RunEnd| end.how != ExitReason::Code(0);
         let failed = self.end.as_ref().is_some_and(has_ended_badly);
-        let (why, named) = match unreadable.filter(|why| why.contains(": ")) {
-            Some(unreadable) if failed => (format!("{why}, {unreadable}"), None),
-            Some(_) => (why.to_owned(), None),
-            None if failed || unreadable.is_some() => {
-                let folder = runner::folder::named(mailroom.root(), &self.run.id);
-                let ProgramFailure { why, cause } =
-                    cause::last_words(why, &folder.last_error_line());
-                (why, cause)
+        let by_last_line = || {
+            let folder = runner::folder::named(mailroom.root(), &self.run.id);
+            let ProgramFailure { why, cause } = cause::last_words(why, &folder.last_error_line());
+            (why, cause)
+        };
+        let (why, named) = match unreadable {
+            Some(Unreadable::Reported(report)) if failed => {
+                (format!("{why}, {}", report.why), report.cause)
             }
+            Some(Unreadable::Reported(report)) => (why.to_owned(), report.cause),
+            Some(
+                Unreadable::NoEnd
+                | Unreadable::Wordless
+                | Unreadable::TooLong
+                | Unreadable::NotUtf8
+                | Unreadable::CutOff,
+            ) => by_last_line(),
+            None if failed => by_last_line(),
             None => (why.to_owned(), None),
         };
         let failure = plain(why);
-        match said.and_then(|said| said.cause).or(named) {
+        match named {
             Some(Cause::NotLoggedIn) => RunFailure {
                 cause: FailureCause::NotLoggedIn,
                 ..failure

@@ -60,6 +60,12 @@ const WAIT: [&str; 8] = [
     "reset after ",
 ];
 
+/// The sentence about an output in which the program reports no end.
+pub(super) const NO_END: &str = "its output has no end";
+
+/// The sentence about a result that is an error without words.
+pub(super) const ERROR: &str = "its result is an error";
+
 /// The failure that a program reports.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProgramFailure {
@@ -95,7 +101,7 @@ pub enum Retry {
 
 /// The failure in a program's result, with the status of the service if it names one.
 pub(super) fn failure(status: Option<u64>, words: &str) -> ProgramFailure {
-    told(status, "its result is an error", words)
+    told(status, ERROR, words)
 }
 
 /// The failure in the last line that a program wrote to standard error.

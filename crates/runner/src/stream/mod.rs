@@ -8,6 +8,7 @@ mod gemini;
 mod opencode;
 mod reads;
 mod spend;
+mod unreadable;
 
 use std::collections::BTreeMap;
 
@@ -15,8 +16,10 @@ use message_schema::spend::Spend;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use self::cause::{Cause, ProgramFailure};
+use self::cause::{Cause, NO_END, ProgramFailure};
 use self::spend::{SpendMeter, SpendReport};
+use self::unreadable::OutputLine;
+pub use self::unreadable::Unreadable;
 
 /// The longest line that is read, in bytes; a longer one is skipped.
 const LINE_MAX: usize = 4 * 1024 * 1024;
@@ -101,18 +104,15 @@ pub struct OutputReader {
 
 /// The result of reading an output.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "OutputLine", into = "OutputLine")]
 pub struct AgentOutput {
     /// The last words.
     pub text: String,
     /// The reason the last words are no answer, if they are none.
-    pub unreadable: Option<String>,
-    /// The cause of that, if the program names one.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub cause: Option<Cause>,
+    pub unreadable: Option<Unreadable>,
     /// The turns that were begun; all of them end with the output.
     pub turns: u16,
     /// The spend, as far as the program reports it.
-    #[serde(skip_serializing_if = "Spend::is_nothing", default)]
     pub spend: Spend,
 }
 
@@ -177,9 +177,9 @@ impl OutputReader {
     /// Ends the output and returns the result.
     pub fn finish(mut self) -> AgentOutput {
         self.take_line();
-        let unfinished = match (self.form, &self.end) {
+        let unfinished = match (self.form, self.end) {
             (OutputFormat::Text, _) | (_, Some(Ok(()))) => None,
-            (_, Some(Err(why))) => Some(why.clone()),
+            (_, Some(Err(failure))) => Some(failure),
             (
                 OutputFormat::Claude
                 | OutputFormat::Codex
@@ -187,25 +187,20 @@ impl OutputReader {
                 | OutputFormat::OpenCode,
                 None,
             ) => Some(ProgramFailure {
-                why: "its output has no end".to_owned(),
+                why: NO_END.to_owned(),
                 cause: None,
             }),
         };
-        let (unfinished, cause) = self
+        let reported = self
             .stopped
             .or(unfinished)
-            .map(|failure| failure.announced(self.cause))
-            .map_or((None, None), |failure| (Some(failure.why), failure.cause));
-        let cut = self
-            .is_cut
-            .then(|| format!("it says more than {SAID_MAX} bytes"));
+            .map(|failure| Unreadable::of(failure.announced(self.cause)));
+        let cut = self.is_cut.then_some(Unreadable::TooLong);
         let text = String::from_utf8(self.words);
-        let bytes = text.is_err().then(|| "it is not UTF-8 text".to_owned());
-        let unreadable = unfinished.or(cut).or(bytes);
+        let bytes = text.is_err().then_some(Unreadable::NotUtf8);
         AgentOutput {
             text: text.unwrap_or_default(),
-            unreadable,
-            cause,
+            unreadable: reported.or(cut).or(bytes),
             turns: self.begun,
             spend: self.spend.total(),
         }

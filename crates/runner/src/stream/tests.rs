@@ -228,13 +228,11 @@ fn streams_of_the_real_programs_are_read_as_what_they_are() {
         );
         let output = std::fs::read_to_string(&path).expect("a recorded stream");
         let said = whole(form_of(name), &output);
-        let found = (said.turns, said.unreadable.as_deref());
-        assert_eq!(
-            found,
-            (turns, unreadable.as_deref()),
-            "{name}: {}",
-            said.text
+        let found = (
+            said.turns,
+            said.unreadable.as_ref().map(Unreadable::to_string),
         );
+        assert_eq!(found, (turns, unreadable), "{name}: {}", said.text);
         assert!(said.text.starts_with(begin), "{name}: {}", said.text);
         assert_eq!(
             begin.is_empty(),
@@ -340,8 +338,9 @@ fn the_quota_of_each_program_is_recognised_with_its_wait() {
         (OutputFormat::Gemini, none, None),
     ] {
         let said = whole(form, output);
-        assert_eq!(said.cause, Some(Cause::Quota { retry }), "{output}");
-        let why = said.unreadable.expect("no answer");
+        let unreadable = said.unreadable.expect("no answer");
+        assert_eq!(unreadable.cause(), Some(Cause::Quota { retry }), "{output}");
+        let why = unreadable.to_string();
         assert!(why.starts_with("its quota is used up: "), "{why}");
     }
     // A warning before an answer is no failure.
@@ -349,5 +348,5 @@ fn the_quota_of_each_program_is_recognised_with_its_wait() {
         "{}\n{CLAUDE}",
         r#"{"type":"rate_limit_event","rate_limit_info":{"status":"rejected","resetsAt":1}}"#
     );
-    assert_eq!(whole(OutputFormat::Claude, &warned).cause, None);
+    assert_eq!(whole(OutputFormat::Claude, &warned).unreadable, None);
 }

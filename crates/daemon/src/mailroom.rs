@@ -251,7 +251,7 @@ impl Mailroom {
         self.pass_watching(moment, &mut |_, _| ())
     }
 
-    /// Does the same, and calls `before` with each agent and outbox that it is about to list because of an order.
+    /// Makes a pass, and calls `before` with each agent and outbox that it is about to list because of an order.
     pub fn pass_watching(
         &mut self,
         moment: Moment,

@@ -23,7 +23,7 @@ pub fn long_text<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D
     text.map_err(de::Error::custom)
 }
 
-/// Does the same if the text is optional.
+/// Reads an optional long text.
 pub fn long_text_if_any<'de, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Option<String>, D::Error> {

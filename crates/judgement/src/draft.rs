@@ -48,7 +48,7 @@ impl EntryFiles {
         )
     }
 
-    /// Does the same with a record that exists as text already.
+    /// Makes the entry of a record that exists as text already.
     pub(crate) fn entry_with(
         self,
         decision: Box<RawValue>,

@@ -2,10 +2,10 @@
 //! and the model checker all take this path; they differ in the source of the bytes and in their use of the record.
 //!
 //! ```text
-//! read(submission) -> ReadMessage | Stop             bytes -> message
-//! judge.message(read, packet) -> Decided | Stop      message -> decision
-//! judge.refuse(submission, stop, ids) -> Refused     what the refusal costs, and what its sender reads
-//! judge.event(report, ids) -> EventRecord            what happens besides messages; so does judge.due(ids)
+//! read(submission) -> ReadMessage | Stop                     bytes -> message
+//! judge.message(read, packet) -> Decided | Stop              message -> decision
+//! judge.refuse(outbox, message, rejection, ids) -> Refused   what the refusal costs, and what its sender reads
+//! judge.event(report, ids) -> EventRecord                    what happens besides messages; so does judge.due(ids)
 //! ```
 
 use chrono::{DateTime, Utc};

@@ -152,7 +152,7 @@ impl<const KIND: u8> Table<KIND> {
         self.stored = Some(stored);
     }
 
-    /// Does the same if the snapshot may lack some of the rows from when it began: it was made from the records, but
+    /// Ends a snapshot that may lack some of the rows from when it began: it was made from the records, but
     /// values that were undone since also decided which values became rows here. Those stay in memory.
     pub fn rest_on_what_is_in(&mut self, stored: Arc<dyn StoredRows>) {
         let began = Arc::clone(&self.closing);

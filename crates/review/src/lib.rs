@@ -16,7 +16,7 @@
 //! answers   decide, refuse, on_event, apply, undo, persist: what a caller asks for; looks at the whole state
 //! parts     review, threads of a response, gate, handoff, pulls, the state: the fold of the records,
 //!           and the rules that judge one part of it
-//! words     key, policy, refusal, thread, phase, pair, event, record: what a record says, as plain values
+//! words     thread, phase, task, record: what a record says, as plain values; and those of `review-words`
 //! ```
 //!
 //! A record names threads, phases and pairs as they are after it, so those types are words too; what

@@ -14,7 +14,7 @@ pub fn fill(template: &str, values: &[(&str, String)]) -> String {
     fill_by(template, values, |value, _| value.to_owned())
 }
 
-/// Does the same for a word of a command or a variable of its environment. Inside quotes, in a JSON document or as
+/// Replaces the names in a word of a command or a variable of its environment. Inside quotes, in a JSON document or as
 /// `"{name}"`, it escapes the value: a path may contain a quote or a backslash.
 pub fn fill_word(template: &str, values: &[(&str, String)]) -> String {
     let is_document =

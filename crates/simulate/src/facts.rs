@@ -418,7 +418,7 @@ pub struct Ended {
     /// A review's `review`, `phase`, `round`, `run`, counters and `threads`, or a task's `task` and `target`.
     #[serde(flatten)]
     pub keys: Keys,
-    /// The same, one fact a line.
+    /// The same facts as lines.
     pub lines: Vec<String>,
 }
 

@@ -22,7 +22,7 @@ pub(super) fn read(node: &Node) -> Result<Config, ParseError> {
     })
 }
 
-/// The same config in TOML; each line knows its origin in the scenario.
+/// The config in TOML; each line knows its origin in the scenario.
 #[derive(Default)]
 struct Toml {
     text: String,

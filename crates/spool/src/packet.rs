@@ -15,8 +15,8 @@ use disk::{self, FileKind, Stat};
 
 /// The quiet time after which a packet that nobody saw closed counts as finished, in milliseconds.
 const STILL_MS: u64 = 500;
-/// The same for a packet whose writer was seen beginning but not ending, or that a writer has open: a pause is not the
-/// end. A file that was linked in looks like that too, so this time must be finite.
+/// The quiet time of a packet whose writer was seen beginning but not ending, or has it open: a pause is not the end.
+/// A file that was linked in looks like that too, so this time must be finite.
 const WRITER_MS: u64 = 3_000;
 /// The most packets remembered; beyond that all are forgotten, which costs each of them `STILL_MS` once.
 const KNOWN_MAX: usize = 1024;

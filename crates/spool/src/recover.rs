@@ -61,7 +61,7 @@ impl Spool {
         Spool::resume_at(root, disk, Homes::of_all(), fold)
     }
 
-    /// Does the same on one host of several, for the mail of the agents at home on it.
+    /// Resumes on one host of several, for the mail of the agents at home on it.
     pub fn resume_at(
         root: &Path,
         disk: Arc<dyn Disk>,

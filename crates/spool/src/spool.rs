@@ -28,7 +28,7 @@ impl Deref for Committed {
     }
 }
 
-/// The workspace's files, held by one process at a time. Opened with [`Spool::open`].
+/// The workspace's files, held by one process at a time. Opened with [`Spool::resume`].
 pub struct Spool {
     pub(crate) root: OpenRoot,
     pub(crate) ledger: Ledger,
@@ -187,8 +187,8 @@ impl Spool {
         self.deliver_up_to(usize::MAX, now)
     }
 
-    /// Does the same until a slice is full, so that a flood of files for one agent holds up the others no longer than
-    /// that.
+    /// Delivers like [`Spool::deliver`] until a slice is full, so that a flood of files for one agent holds up the
+    /// others no longer than that.
     pub fn deliver_slice(&mut self, now: u64) -> Result<Pass, SpoolError> {
         self.deliver_up_to(self.slice_max, now)
     }

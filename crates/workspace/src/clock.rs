@@ -1,4 +1,4 @@
-//! Reads the clock; nothing else does.
+//! Reads the clock for every time that goes into a record; no other module does. Others read it to wait and to measure.
 
 use std::time::{Duration, Instant, SystemTime};
 

@@ -136,7 +136,7 @@ fn waits(told: &Value) -> bool {
 /// Prints the time a host took; true if that was in time.
 #[expect(
     clippy::print_stdout,
-    reason = "a figure for who runs this with --nocapture"
+    reason = "a figure for a developer who runs this with --nocapture"
 )]
 fn in_time(what: &str, began: Instant, limit: Duration) -> bool {
     let took = began.elapsed();

@@ -250,7 +250,7 @@ fn is_final(result: &Result<(), LogError>) -> bool {
 #[test]
 #[expect(
     clippy::print_stdout,
-    reason = "a figure for who runs this with --nocapture"
+    reason = "a figure for a developer who runs this with --nocapture"
 )]
 fn damage_to_one_broker_of_three_is_harmless_or_told() {
     let seeds = std::env::var("DAMAGE_SEEDS").ok();

@@ -150,7 +150,7 @@ enum Noticed {
     Never,
 }
 
-/// Three hosts on one broker, of which one may be a mutant.
+/// Three hosts on one broker. At most one is a mutant.
 struct Play<'a> {
     programs: [&'a Path; 3],
     roots: [PathBuf; 3],

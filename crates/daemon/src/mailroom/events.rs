@@ -226,7 +226,7 @@ impl Mailroom {
         self.add_with_request(batch, record, None, moment);
     }
 
-    /// Does the same for a record that may move a review, with the open request for its new reviewer.
+    /// Adds a decision whose record may move a review, with the open request for its new reviewer.
     pub(super) fn add_with_request(
         &mut self,
         batch: &mut OpenBatch,

@@ -31,7 +31,7 @@ impl Mailroom {
         may_judge
     }
 
-    /// Does the same, and tells nobody.
+    /// Takes over what is new like [`Mailroom::follow`], and tells nobody.
     pub(super) fn follow_log(&mut self, moment: Moment) -> Result<bool, SpoolError> {
         let Some(shared) = &mut self.shared else {
             return Ok(true);

@@ -1,5 +1,5 @@
-//! A ledger that several hosts share: where this host stands, and what it may record. What this host judges goes to the log
-//! first, and to this host's mirror once the log has it. `following` takes over what the others judged.
+//! Follows a ledger that several hosts share and decides what this host may record. A decision of this host goes to the
+//! log first, and to this host's mirror once the log has it. `following` takes over what the others judged.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -332,7 +332,7 @@ impl Mailroom {
         shared.is_none_or(|shared| shared.is_at_home(agent))
     }
 
-    /// The roll of a shared workspace: the same on every host, whoever has a mailbox here.
+    /// The roll of a shared workspace: the fleet's agents, whether or not they have a mailbox on this host.
     pub(super) fn shared_roll(&self, here: Vec<AgentName>) -> Vec<AgentName> {
         match &self.shared {
             Some(shared) => shared.sharing.fleet.agents().cloned().collect(),

@@ -12,7 +12,7 @@ use super::{Moment, Program};
 /// The time limit of a hook, in seconds; it takes milliseconds.
 const TIMEOUT_S: u32 = 5;
 
-/// The same in milliseconds, for the program that expects them.
+/// The time limit in milliseconds, for the program that expects them.
 const TIMEOUT_MS: u32 = TIMEOUT_S * 1_000;
 
 /// A text that every command of ours contains.

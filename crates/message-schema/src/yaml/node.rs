@@ -109,7 +109,7 @@ impl Node {
         self.field(key)?.value.text().map(str::trim)
     }
 
-    /// Does the same for an optional field; `None` if its value means "nothing here".
+    /// Returns the text of an optional field; `None` if its value means "nothing here".
     pub fn optional_text(&self, key: &str) -> Option<&str> {
         self.field(key)
             .filter(|field| !field.value.is_absent())?

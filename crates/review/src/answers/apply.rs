@@ -189,7 +189,7 @@ impl Review {
                 self.granted = 0;
                 self.spent = Spend::default();
                 self.first_round = step.round;
-                // What a person gives back is the same work; what a request opens is new work.
+                // A review that a person gives back keeps its commit: it is the same work.
                 if !step.given_back {
                     self.commit = None;
                 }
@@ -221,7 +221,7 @@ impl Review {
             if open.head != self.commit {
                 self.commit = None;
             }
-            // What replaces an open request, or is counted of it, asks for no further review.
+            // Replacing an open request, or counting its turns, is no new review.
             self.asked += u32::from(self.phase.invocation().is_none());
         } else if self.phase.invocation().is_some() {
             self.closed_by = Some(closer);

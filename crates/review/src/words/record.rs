@@ -222,7 +222,7 @@ pub struct DeclinedEvent {
     pub order: Option<MessageId>,
     /// The reason it changes nothing.
     pub code: Code,
-    /// The same in a sentence.
+    /// The reason in a sentence.
     pub why: String,
 }
 

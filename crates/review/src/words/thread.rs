@@ -10,8 +10,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::words::key::TaskId;
 
-/// The count of repeated stances from which `reply` is no longer legal: a fourth repetition will not move a reviewer
-/// that has said the same three times.
+/// The count of repeated stances from which `reply` is no longer legal, which is in the third cycle with the same
+/// stance: another reply will not move a reviewer that has said the same three times.
 pub const STANCE_HELD_MAX: u8 = 2;
 
 /// The most replies a thread takes in its life, even if the stance flips.

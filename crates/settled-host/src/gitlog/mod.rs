@@ -73,7 +73,7 @@ impl Git {
         Git::polling(directory, remote, workspace, POLL)
     }
 
-    /// Does the same with another interval between two polls.
+    /// Starts to follow a ref with another interval between two polls.
     pub fn polling(
         directory: &Path,
         remote: &str,

@@ -178,7 +178,7 @@ impl Context {
         self.command(&format!("{verb} {word}{options}"))
     }
 
-    /// The same for another agent, or for a person if `agent` is none.
+    /// A command for another agent, or for a person if `agent` is none.
     pub(super) fn command_of(&self, agent: Option<&AgentName>, words: &str) -> String {
         let root = self.root.as_ref().filter(|told| !told.by_environment);
         shell::settled(words, root.map(|told| told.value.as_path()), agent)

@@ -30,7 +30,7 @@ pub(super) fn run(context: &Context) -> Result<Exit, Failure> {
     Ok(Exit::Ok)
 }
 
-/// The same as JSON for programs; the exit code is 6 if the agent has something to do.
+/// Prints the answer as JSON for programs; the exit code is 6 if the agent has something to do.
 pub(super) fn triage(context: &Context) -> Result<Exit, Failure> {
     let answer = gather(&context.me()?, context)?;
     print(&answer.json())?;

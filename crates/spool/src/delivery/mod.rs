@@ -156,7 +156,7 @@ impl Backlog {
         }
     }
 
-    /// Does the same for a file of a pull request that has a cursor of its own.
+    /// Admits a file of a pull request that has a cursor of its own.
     fn admit_single_pull(&mut self, item: LaneItem) {
         let mailbox = &item.entry.deliveries[item.index].mailbox;
         let single = self.cursors.of_one_pull(mailbox);

@@ -51,7 +51,7 @@ impl FromStr for Pos {
 pub(crate) enum Slot {
     /// Everything up to here was synced, files and directories; the line of even turns.
     DurableEven,
-    /// The same; the line of odd turns.
+    /// Everything up to here was synced; the line of odd turns.
     DurableOdd,
     /// Everything up to here is complete under its temporary name, or already renamed.
     Prepared,

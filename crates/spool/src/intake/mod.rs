@@ -445,7 +445,7 @@ impl Intake {
         self.outboxes.values().any(|outbox| outbox.has(mark))
     }
 
-    /// Does the same for one outbox.
+    /// Returns whether one outbox has such a file.
     pub fn has_waiting_in(&self, agent: &str, mark: QueueMark) -> bool {
         self.outboxes
             .get(agent)

@@ -28,7 +28,7 @@ pub(crate) struct Meter {
     delivered: u64,
     /// Ended reviews by outcome.
     ended: BTreeMap<&'static str, u64>,
-    escalated: BTreeMap<&'static str, u64>,
+    escalated: BTreeMap<String, u64>,
     budgets_spent: u64,
     /// The rounds in which reviews ended.
     rounds: Histogram,
@@ -226,18 +226,9 @@ fn ends(letter: &DaemonMessage, of: &ReviewKey) -> bool {
 }
 
 /// Our own word for the reason: text of a reviewer must not become a label.
-fn word(reason: &EscalationReason) -> &'static str {
-    match reason {
-        EscalationReason::MaxRoundsExceeded => "max_rounds_exceeded",
-        EscalationReason::ReviewerBudgetExceeded => "reviewer_budget_exceeded",
-        EscalationReason::ReviewerTimeout => "reviewer_timeout",
-        EscalationReason::AuthorTimeout => "author_timeout",
-        EscalationReason::ProtocolViolation => "protocol_violation",
-        EscalationReason::BlockerHeld => "blocker_held",
-        EscalationReason::InvocationFailed => "invocation_failed",
-        EscalationReason::NoReviewer => "no_reviewer",
-        EscalationReason::SpendExceeded => "spend_exceeded",
-        EscalationReason::Cancelled => "cancelled",
-        EscalationReason::Reviewer(_) => "reviewer",
+fn word(reason: &EscalationReason) -> String {
+    if matches!(reason, EscalationReason::Reviewer(_)) {
+        return "reviewer".to_owned();
     }
+    reason.to_string()
 }

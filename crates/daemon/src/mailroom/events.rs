@@ -211,11 +211,6 @@ impl Mailroom {
         (at <= moment.utc && self.may_fire(key, moment)).then_some(which)
     }
 
-    /// The next deadline, in wall-clock time.
-    pub fn next_deadline(&self) -> Option<DateTime<Utc>> {
-        self.state().next_deadline().map(|(at, _)| at)
-    }
-
     pub(super) fn judge_event(&self, reported: ReportedEvent<'_>, moment: Moment) -> EventRecord {
         let judge = self.docket.tentative.judge(self.judged_at(moment).utc);
         judge.event(reported, &mut clock::new_message_id)

@@ -5,6 +5,8 @@ use std::time::{Duration, UNIX_EPOCH};
 
 use daemon::mailroom::{Mailroom, Pass};
 use daemon::schedule::Wakeup;
+use message_schema::id::{AgentName, PrNumber};
+use review::{Review, ReviewKey};
 
 use crate::room::{Room, at_ms};
 
@@ -107,7 +109,10 @@ fn a_deadline_of_others_comes_while_a_crowd_waits() {
     std::fs::rename(inbox.join("r-1.yaml"), taken.join("r-1.yaml")).expect("the request");
     mailroom.sweep().expect("a sweep");
     passes(&mut mailroom, 10_500, 10_600);
-    let at = mailroom.next_deadline().expect("its seconds run");
+    let [author, reviewer] = ["claude", "codex"].map(|name| AgentName::new(name).expect("a name"));
+    let pr = PrNumber::new("7").expect("a number");
+    let review = mailroom.review(&ReviewKey::new(None, &pr, author, reviewer));
+    let (at, _) = review.and_then(Review::deadline).expect("its seconds run");
     let now = at_ms((at - at_ms(0).utc).num_milliseconds());
     let look = mailroom.schedule(now).at(Wakeup::Look);
     assert!(look.is_some(), "the crowd still waits");

@@ -1,6 +1,8 @@
 //! Runs the main loop: it wakes the mailroom on events, on time and at the end.
 
 mod flush;
+mod once;
+mod outboxes;
 mod recovered;
 mod reload;
 mod signals;
@@ -10,18 +12,18 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use message_schema::id::AgentName;
-use spool::{FileName, SpoolError};
+use spool::SpoolError;
 use tokio::sync::Notify;
 use workspace::clock::{Clock, Moment};
 use workspace::error::chain;
 
+pub use self::once::{ServedOnce, Tally, serve_once, serve_shared_once};
+use self::outboxes::watch_outbox;
 use self::signals::{Heard, Signals};
-use crate::docket::on_the_roll;
 use crate::invocation::Runner;
-use crate::mailroom::{Mailroom, MailroomError, Pass, Sharing, Standing};
+use crate::mailroom::{Mailroom, MailroomError, Pass, Sharing};
 use crate::metrics::Exporter;
-use crate::schedule::{Duty, Schedule, Wakeup};
+use crate::schedule::{Duty, Schedule};
 use crate::supervisor::Supervisor;
 use crate::watch::Watch;
 
@@ -48,51 +50,11 @@ const BATCH_FILES: usize = 128;
 /// The longest step through the outboxes or inboxes. However many agents there are, the loop then serves new writers.
 const STEP_TIME: Duration = Duration::from_millis(8);
 
-/// The pause between two sweeps is this many times as long as a sweep, up to the maximum below, in milliseconds.
-const SWEEP_PAUSE: u64 = 30;
-const SWEEP_MAX_MS: u64 = 10_000;
-
-/// The time that `serve --once` gives files that may become finished or readable, in milliseconds: a little longer than
-/// the longest patience with a file whose packet is missing.
-const ONCE_FILES_MS: u64 = 6_000;
-
-/// The time for which `serve --once` retries failed work, and the pause between tries, in milliseconds.
-const ONCE_RETRY_MS: (u64, u64) = (1_000, 100);
-
-/// The time that `serve --once` gives a silent log, in milliseconds: a cluster elects a new leader within it.
-const ONCE_LOG_MS: u64 = 15_000;
-
 /// The number of files that the runtime and its signal handlers open.
 const RUNTIME_FILES: usize = 8;
 
 /// The number of files that a pass over one agent's mail has open at once, with some to spare.
 const PASS_FILES: usize = 10;
-
-/// The results of `serve --once`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
-pub struct Tally {
-    /// Messages accepted.
-    pub accepted: usize,
-    /// Messages refused.
-    pub refused: usize,
-    /// Messages archived as duplicates.
-    pub duplicates: usize,
-    /// Files that could not be delivered or put away.
-    pub undelivered: usize,
-    /// Outboxes and files that could not be read.
-    pub unread: usize,
-}
-
-/// The results of `serve --once` as one of the hosts that share a ledger.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ServedOnce {
-    /// The results of judging on this host.
-    pub tally: Tally,
-    /// The standing of this host at the end. Unless it is in step, it accepted nothing more.
-    pub standing: Standing,
-    /// True if agents came home to this host or left it; a second run then handles their mail.
-    pub has_other_homes: bool,
-}
 
 /// An error that stops the daemon.
 #[derive(Debug, thiserror::Error)]
@@ -177,38 +139,6 @@ fn prove_room_for_files(count: usize) -> std::io::Result<()> {
         .map(drop)
 }
 
-/// Judges and delivers everything there is, waits for unfinished files, then stops.
-pub fn serve_once(root: &Path) -> Result<Tally, DaemonError> {
-    let mut daemon = Daemon::open(root, None)?;
-    daemon.serve_once(0)
-}
-
-/// Does the same as one of the hosts that share the ledger: takes over what the log has, at least up to record `end`,
-/// then judges what is here. Returns whether this host is then in step with the log. Waits some seconds for a log that
-/// does not answer.
-pub fn serve_shared_once(
-    root: &Path,
-    sharing: Sharing,
-    end: u64,
-) -> Result<ServedOnce, DaemonError> {
-    let mut daemon = Daemon::open(root, Some(sharing))?;
-    let tally = daemon.serve_once(end)?;
-    let standing = daemon.mailroom.standing().cloned();
-    Ok(ServedOnce {
-        tally,
-        standing: standing.expect("it shares a ledger"),
-        has_other_homes: daemon.mailroom.has_other_homes(),
-    })
-}
-
-/// Treats records that the shared ledger did not take as no result: the next pass or start judges them again.
-fn untaken<T: Default>(done: Result<T, SpoolError>) -> Result<T, SpoolError> {
-    match done {
-        Err(SpoolError::NotTaken { .. }) => Ok(T::default()),
-        done => done,
-    }
-}
-
 type Ready<'r> = Box<dyn FnOnce(&Mailroom) + 'r>;
 
 struct Daemon<'r> {
@@ -271,78 +201,6 @@ impl<'r> Daemon<'r> {
             flush: flush::Flush::default(),
             exporter: None,
         })
-    }
-
-    /// Repeats passes until nothing is left to do, then finishes what it began.
-    fn serve_once(&mut self, end: u64) -> Result<Tally, DaemonError> {
-        prove_room_for_files(PASS_FILES).map_err(DaemonError::Setup)?;
-        self.sweep_once()?;
-        let mut moved_at = self.clock.read().mono;
-        let mut head = self.mailroom.head();
-        loop {
-            let now = self.clock.read();
-            let was_in_step = self.mailroom.is_in_step();
-            let pass = untaken(self.mailroom.pass(now))?;
-            let done = self.clock.read().mono;
-            // Time spent waiting for the log does not count: the files of this host had none of it.
-            moved_at += done.saturating_sub(now.mono);
-            let is_in_step = self.mailroom.is_in_step();
-            if !pass.is_empty() || self.mailroom.head() != head || is_in_step != was_in_step {
-                moved_at = done;
-                head = self.mailroom.head();
-            }
-            let Some(due) = self.next_try(moved_at, now.mono, end) else {
-                break;
-            };
-            let wait = due.saturating_sub(self.clock.read().mono);
-            std::thread::sleep(Duration::from_millis(wait));
-            if self.mailroom.left_over().at(Wakeup::Sweep).is_some() {
-                self.sweep_once()?;
-            }
-        }
-        let now = self.clock.read();
-        if self.mailroom.is_in_step() {
-            untaken(self.mailroom.keep_deadlines(now.utc, now))?;
-            untaken(self.mailroom.pass(now))?;
-            self.look_for_changed_originals(now)?;
-        }
-        self.mailroom.finish(now)?;
-        self.mailroom.checkpoint()?;
-        self.mailroom.close();
-        let Pass {
-            accepted,
-            refused,
-            duplicates,
-            ..
-        } = *self.mailroom.judged();
-        Ok(Tally {
-            accepted,
-            refused,
-            duplicates,
-            undelivered: self.mailroom.undelivered(),
-            unread: self.mailroom.unread(),
-        })
-    }
-
-    /// The time of the next try if nothing has happened since `moved_at` and the log must reach record `end`; none if
-    /// the time to wait is over. All times are in milliseconds of the monotonic clock.
-    fn next_try(&self, moved_at: u64, now: u64, end: u64) -> Option<u64> {
-        let quiet = now.saturating_sub(moved_at);
-        let (retry, pause) = ONCE_RETRY_MS;
-        let mut left = self.mailroom.left_over();
-        left.not_before(Wakeup::Sweep, now + pause);
-        let has_followed = self.mailroom.is_in_step() && self.mailroom.head().seq >= end;
-        if has_followed || quiet >= ONCE_LOG_MS {
-            left.set(Wakeup::Log, None);
-        }
-        if quiet >= ONCE_FILES_MS {
-            left.set(Wakeup::Look, None);
-        }
-        if quiet >= retry {
-            left.set(Wakeup::Retry, None);
-            left.set(Wakeup::Sweep, None);
-        }
-        left.next()
     }
 
     /// Prepares the loop without judging anything.
@@ -501,133 +359,5 @@ impl<'r> Daemon<'r> {
             .runner
             .tend(&mut self.mailroom, now, !pass.is_empty())?;
         Ok(pass)
-    }
-
-    fn start_watching(&mut self) {
-        let (watch, started) = Watch::start();
-        self.watch = watch;
-        if let Err(error) = started {
-            tracing::warn!(error = %chain(&error), "no events from the file system; the sweep finds everything");
-        }
-    }
-
-    /// Continues the sweep or begins one, and returns when to call it again. An agent that locks its own outbox does
-    /// not delay the start. Fails only if retrying is pointless.
-    fn sweep(&mut self, now: Moment) -> Result<u64, SpoolError> {
-        let (round, asked) = match self.sweeping {
-            Some(going) => going,
-            None => {
-                self.sweep_again = false;
-                // For orders it is enough to know that something changed.
-                for directory in [&self.findings, &self.orders] {
-                    keep(&mut self.watch, directory);
-                }
-                (self.mailroom.next_round(), now)
-            }
-        };
-        let Self {
-            mailroom,
-            watch,
-            outboxes,
-            ..
-        } = self;
-        let swept = mailroom.sweep_on(round, &mut |agent, outbox| {
-            watch_outbox(watch, outboxes, agent, outbox);
-        });
-        match swept {
-            Ok(false) => {
-                self.sweeping = Some((round, asked));
-                return Ok(now.mono);
-            }
-            Ok(true) => self.swept(),
-            Err(error) if error.is_retryable() => {
-                tracing::warn!(error = %chain(&error), "the sweep failed; will retry");
-            }
-            Err(error) => return Err(error),
-        }
-        self.sweeping = None;
-        if self.sweep_again {
-            return Ok(now.mono);
-        }
-        let took = self.clock.read().mono.saturating_sub(asked.mono);
-        Ok(now.mono + (SWEEP_PAUSE * took).clamp(SWEEP_MS, SWEEP_MAX_MS))
-    }
-
-    /// Notes that a sweep has listed every outbox.
-    fn swept(&mut self) {
-        let agents = self.mailroom.agents();
-        self.outboxes
-            .retain(|_, agent| on_the_roll(agents, agent).is_some());
-        if let Some(ready) = self.ready.take() {
-            ready(&self.mailroom);
-            self.supervisor.ready(&self.mailroom.status_line());
-        }
-    }
-
-    /// Lists every outbox that can be listed. An agent that locks its own outbox does not delay the start. Fails only if
-    /// retrying is pointless; otherwise the mailroom's schedule has the retry.
-    fn sweep_once(&mut self) -> Result<(), SpoolError> {
-        match self.mailroom.sweep() {
-            Err(error) if error.is_retryable() => {
-                tracing::warn!(error = %chain(&error), "the sweep failed; will retry");
-                Ok(())
-            }
-            result => result,
-        }
-    }
-
-    /// Passes on the watcher's hints. If it lost some, a sweep finds what happened.
-    fn take_hints(&mut self) {
-        let seen = self.watch.take();
-        for (directory, name, hint) in seen.hints {
-            let Ok(name) = FileName::new(name.into_encoded_bytes()) else {
-                continue;
-            };
-            if let Some(agent) = self.outboxes.get(&directory) {
-                self.mailroom.hint(agent, &name, hint);
-            } else if directory == self.orders {
-                self.mailroom.hint_order();
-            } else if directory == self.findings {
-                self.mailroom.hint_packet(&name, hint);
-            }
-        }
-        if seen.sweep {
-            self.mailroom.doubt_hints();
-            self.sweep_again = true;
-            self.schedule.set(Duty::Sweep, Some(0));
-        }
-    }
-}
-
-/// Watches an outbox that is about to be listed: the listing finds earlier files, the watch sees later ones.
-fn watch_outbox(
-    watch: &mut Watch,
-    outboxes: &mut HashMap<PathBuf, String>,
-    agent: &AgentName,
-    outbox: &Path,
-) {
-    keep(watch, outbox);
-    if !outboxes.contains_key(outbox) {
-        outboxes.insert(outbox.to_owned(), agent.to_string());
-    }
-}
-
-/// Watches a directory that is not watched yet or was replaced by another one.
-fn keep(watch: &mut Watch, directory: &Path) {
-    if let Err(error) = watch.keep(directory) {
-        tracing::warn!(directory = %directory.display(), error = %chain(&error), "not watched; the sweep finds everything");
-    }
-}
-
-impl Tally {
-    /// Adds up two runs in a row: the counts of both, and what the later one left over.
-    #[must_use]
-    pub fn then(self, later: Tally) -> Tally {
-        Tally {
-            accepted: self.accepted + later.accepted,
-            refused: self.refused + later.refused,
-            duplicates: self.duplicates + later.duplicates,
-            ..later
-        }
     }
 }

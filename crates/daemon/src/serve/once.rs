@@ -1,0 +1,178 @@
+//! `serve --once`: judges and delivers what there is, and ends.
+
+use std::path::Path;
+use std::time::Duration;
+
+use spool::SpoolError;
+use workspace::error::chain;
+
+use super::{Daemon, DaemonError, PASS_FILES, prove_room_for_files};
+use crate::mailroom::{Pass, Sharing, Standing};
+use crate::schedule::Wakeup;
+
+/// The time that `serve --once` gives files that may become finished or readable, in milliseconds: a little longer than
+/// the longest patience with a file whose packet is missing.
+const ONCE_FILES_MS: u64 = 6_000;
+
+/// The time for which `serve --once` retries failed work, and the pause between tries, in milliseconds.
+const ONCE_RETRY_MS: (u64, u64) = (1_000, 100);
+
+/// The time that `serve --once` gives a silent log, in milliseconds: a cluster elects a new leader within it.
+const ONCE_LOG_MS: u64 = 15_000;
+
+/// The results of `serve --once`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
+pub struct Tally {
+    /// Messages accepted.
+    pub accepted: usize,
+    /// Messages refused.
+    pub refused: usize,
+    /// Messages archived as duplicates.
+    pub duplicates: usize,
+    /// Files that could not be delivered or put away.
+    pub undelivered: usize,
+    /// Outboxes and files that could not be read.
+    pub unread: usize,
+}
+
+/// The results of `serve --once` as one of the hosts that share a ledger.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ServedOnce {
+    /// The results of judging on this host.
+    pub tally: Tally,
+    /// The standing of this host at the end. Unless it is in step, it accepted nothing more.
+    pub standing: Standing,
+    /// True if agents came home to this host or left it; a second run then handles their mail.
+    pub has_other_homes: bool,
+}
+
+/// Judges and delivers everything there is, waits for unfinished files, then stops.
+pub fn serve_once(root: &Path) -> Result<Tally, DaemonError> {
+    let mut daemon = Daemon::open(root, None)?;
+    daemon.serve_once(0)
+}
+
+/// Serves once as one of the hosts that share the ledger: takes over what the log has, at least up to record `end`,
+/// then judges what is here. Returns whether this host is then in step with the log. Waits some seconds for a log that
+/// does not answer.
+pub fn serve_shared_once(
+    root: &Path,
+    sharing: Sharing,
+    end: u64,
+) -> Result<ServedOnce, DaemonError> {
+    let mut daemon = Daemon::open(root, Some(sharing))?;
+    let tally = daemon.serve_once(end)?;
+    let standing = daemon.mailroom.standing().cloned();
+    Ok(ServedOnce {
+        tally,
+        standing: standing.expect("it shares a ledger"),
+        has_other_homes: daemon.mailroom.has_other_homes(),
+    })
+}
+
+/// Treats records that the shared ledger did not take as no result: the next pass or start judges them again.
+fn untaken<T: Default>(done: Result<T, SpoolError>) -> Result<T, SpoolError> {
+    match done {
+        Err(SpoolError::NotTaken { .. }) => Ok(T::default()),
+        done => done,
+    }
+}
+
+impl Daemon<'_> {
+    /// Repeats passes until nothing is left to do, then finishes what it began.
+    fn serve_once(&mut self, end: u64) -> Result<Tally, DaemonError> {
+        prove_room_for_files(PASS_FILES).map_err(DaemonError::Setup)?;
+        self.sweep_once()?;
+        let mut moved_at = self.clock.read().mono;
+        let mut head = self.mailroom.head();
+        loop {
+            let now = self.clock.read();
+            let was_in_step = self.mailroom.is_in_step();
+            let pass = untaken(self.mailroom.pass(now))?;
+            let done = self.clock.read().mono;
+            // Time spent waiting for the log does not count: the files of this host had none of it.
+            moved_at += done.saturating_sub(now.mono);
+            let is_in_step = self.mailroom.is_in_step();
+            if !pass.is_empty() || self.mailroom.head() != head || is_in_step != was_in_step {
+                moved_at = done;
+                head = self.mailroom.head();
+            }
+            let Some(due) = self.next_try(moved_at, now.mono, end) else {
+                break;
+            };
+            let wait = due.saturating_sub(self.clock.read().mono);
+            std::thread::sleep(Duration::from_millis(wait));
+            if self.mailroom.left_over().at(Wakeup::Sweep).is_some() {
+                self.sweep_once()?;
+            }
+        }
+        let now = self.clock.read();
+        if self.mailroom.is_in_step() {
+            untaken(self.mailroom.keep_deadlines(now.utc, now))?;
+            untaken(self.mailroom.pass(now))?;
+            self.look_for_changed_originals(now)?;
+        }
+        self.mailroom.finish(now)?;
+        self.mailroom.checkpoint()?;
+        self.mailroom.close();
+        let Pass {
+            accepted,
+            refused,
+            duplicates,
+            ..
+        } = *self.mailroom.judged();
+        Ok(Tally {
+            accepted,
+            refused,
+            duplicates,
+            undelivered: self.mailroom.undelivered(),
+            unread: self.mailroom.unread(),
+        })
+    }
+
+    /// The time of the next try if nothing has happened since `moved_at` and the log must reach record `end`; none if
+    /// the time to wait is over. All times are in milliseconds of the monotonic clock.
+    fn next_try(&self, moved_at: u64, now: u64, end: u64) -> Option<u64> {
+        let quiet = now.saturating_sub(moved_at);
+        let (retry, pause) = ONCE_RETRY_MS;
+        let mut left = self.mailroom.left_over();
+        left.not_before(Wakeup::Sweep, now + pause);
+        let has_followed = self.mailroom.is_in_step() && self.mailroom.head().seq >= end;
+        if has_followed || quiet >= ONCE_LOG_MS {
+            left.set(Wakeup::Log, None);
+        }
+        if quiet >= ONCE_FILES_MS {
+            left.set(Wakeup::Look, None);
+        }
+        if quiet >= retry {
+            left.set(Wakeup::Retry, None);
+            left.set(Wakeup::Sweep, None);
+        }
+        left.next()
+    }
+
+    /// Lists every outbox that can be listed. An agent that locks its own outbox does not delay the start. Fails only if
+    /// retrying is pointless; otherwise the mailroom's schedule has the retry.
+    fn sweep_once(&mut self) -> Result<(), SpoolError> {
+        match self.mailroom.sweep() {
+            Err(error) if error.is_retryable() => {
+                tracing::warn!(error = %chain(&error), "the sweep failed; will retry");
+                Ok(())
+            }
+            result => result,
+        }
+    }
+}
+
+impl Tally {
+    /// Adds up two runs in a row: the counts of both, and what the later one left over.
+    #[must_use]
+    pub fn then(self, later: Tally) -> Tally {
+        Tally {
+            accepted: self.accepted + later.accepted,
+            refused: self.refused + later.refused,
+            duplicates: self.duplicates + later.duplicates,
+            ..later
+        }
+    }
+}

@@ -2,6 +2,7 @@
 //! request. Decides when a command starts, restarts and ends, and what its end does to the review; the ledger records
 //! each step first. The command's answer is judged like any other message.
 //!
+//! - `queue` decides which waiting request gets a command; `report` records what runs report;
 //! - `start` makes a run's folder and starts its keeper, the process that watches the agent (crate `runner`), in the
 //!   files that `place` chooses;
 //! - `live` follows a run, `settle` settles one that ended, `answer` makes a message of its output;
@@ -11,6 +12,8 @@ pub mod answer;
 mod live;
 pub mod orphans;
 mod place;
+mod queue;
+mod report;
 mod settle;
 mod start;
 #[cfg(test)]
@@ -20,16 +23,12 @@ use std::collections::BTreeMap;
 use std::thread;
 
 use chrono::{DateTime, Utc};
-use message_schema::id::{AgentName, MessageId, RepoPath};
+use message_schema::id::{AgentName, MessageId};
 use message_schema::spend::Spend;
-use review::{
-    DayBudget, Event, FailureCause, Invocation, ObservedRun, ReadingState, Review, ReviewKey,
-    RunFailure, RunSpend, RuntimeClock, UsedUp, Which,
-};
+use review::{FailureCause, ReviewKey, RunFailure, RunSpend, UsedUp, Which};
 use runner::checkout;
-use runner::folder::{Folder, Launch};
+use runner::folder::Launch;
 use runner::launch::KeeperNote;
-use runner::validation::CommandRun;
 use serde::{Deserialize, Serialize};
 use spool::SpoolError;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
@@ -37,6 +36,7 @@ use workspace::clock::Moment;
 use workspace::error::chain;
 
 use self::live::Live;
+use self::report::{tell_reads, tell_runs, tell_spend, tell_turns};
 use self::settle::Settling;
 use crate::mailroom::Mailroom;
 
@@ -46,9 +46,6 @@ const MAIL_MS: u64 = 8_000;
 
 /// The time between two looks at such mail, in milliseconds.
 const LOOK_MS: u64 = 100;
-
-/// The pause before another start after the folder of a run could not be made, in milliseconds.
-const RETRY_MS: u64 = 1_000;
 
 /// A started command and its request.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -351,176 +348,6 @@ impl Runner {
         self.settling = left;
         Ok(told)
     }
-
-    /// Starts the commands of waiting requests while there is room, those with the earliest pick-up deadline first.
-    /// Each has its folder before the ledger records the start, and the record before the process starts.
-    fn start_what_waits(
-        &mut self,
-        mailroom: &mut Mailroom,
-        now: Moment,
-    ) -> Result<usize, SpoolError> {
-        let mut due: Vec<_> = mailroom
-            .open_requests()
-            .filter(|waiting| self.is_due(mailroom, *waiting))
-            .map(|(key, _, open)| (open.pick_up_by, key.clone()))
-            .collect();
-        due.sort_unstable();
-        self.put_off
-            .retain(|key, _| due.iter().any(|(_, waiting)| waiting == key));
-        let mut told = 0;
-        self.day_turns_at = None;
-        if self.held_up_until.is_some_and(|until| now.mono < until) {
-            return Ok(told);
-        }
-        for (_, key) in due {
-            let Some(reviewer) = mailroom.reviewer(&key).cloned() else {
-                continue;
-            };
-            if let Some(used_up) = mailroom.used_up(&reviewer, &[], now) {
-                told += self.put_off_to_the_next_day(mailroom, (&key, &reviewer), &used_up, now)?;
-                continue;
-            }
-            if !self.has_room(mailroom, &reviewer) {
-                continue;
-            }
-            let since = *self.put_off.entry(key.clone()).or_insert(now.mono);
-            if now.mono < since + MAIL_MS && !is_ready(mailroom, &key) {
-                continue;
-            }
-            // The request waits until the folder exists and the ledger has the start: a full disk loses no request and
-            // uses up no start.
-            let Some(folder) = self.folder(mailroom, &key, now) else {
-                break;
-            };
-            let is_heard = mailroom
-                .record_run(&Event::Started(Which::at_work(&key, &reviewer)), now)
-                .inspect_err(|_| folder.remove())?;
-            self.put_off.remove(&key);
-            if !is_heard {
-                folder.remove();
-                continue;
-            }
-            told += 1;
-            // If the review's budget was lowered, recording the start has ended the review.
-            if mailroom.reviewer(&key) != Some(&reviewer)
-                || mailroom
-                    .review(&key)
-                    .is_none_or(|review| review.phase.invocation().is_none())
-            {
-                folder.remove();
-                continue;
-            }
-            match start::start(mailroom, &key, folder, &self.tell, now) {
-                Ok(live) => self.live.push(live),
-                Err(error) => {
-                    let failed = Settling::not_started(&key, mailroom, &error, now);
-                    tracing::error!(review = %key, error = %chain(&error), "cannot prepare a command");
-                    self.settling.extend(failed);
-                }
-            }
-        }
-        Ok(told)
-    }
-
-    /// Does not start a reviewer without budget before the next day. If the reviewer's own budget is used up, the next
-    /// reviewer on the list gets the request; without a list, or if nobody has a budget left, the request waits for the
-    /// next day or its deadline.
-    fn put_off_to_the_next_day(
-        &mut self,
-        mailroom: &mut Mailroom,
-        (key, reviewer): (&ReviewKey, &AgentName),
-        used_up: &UsedUp,
-        now: Moment,
-    ) -> Result<usize, SpoolError> {
-        let open = mailroom
-            .review(key)
-            .and_then(|review| review.phase.invocation());
-        if used_up.budget == DayBudget::PerAgent
-            && open.is_some_and(|open| open.next_reviewers.is_some())
-        {
-            let event = Event::Failed {
-                which: Which::at_work(key, reviewer),
-                failure: unavailable(used_up, None),
-            };
-            tracing::warn!(review = %key, %reviewer, why = %used_up, "the next reviewer is asked");
-            return mailroom.record_run(&event, now).map(usize::from);
-        }
-        if self.day_turns_at.is_none() {
-            tracing::warn!(%reviewer, why = %used_up, until = %used_up.until, "no command is started before the next day");
-        }
-        self.day_turns_at = Some(used_up.until);
-        Ok(0)
-    }
-
-    /// Makes the folder of a run. Logs a failure once until it succeeds again.
-    fn folder(&mut self, mailroom: &Mailroom, key: &ReviewKey, now: Moment) -> Option<Folder> {
-        match start::prepare(mailroom, key) {
-            Ok(folder) => {
-                self.held_up_until = None;
-                Some(folder)
-            }
-            Err(error) => {
-                if self.held_up_until.is_none() {
-                    tracing::error!(review = %key, error = %chain(&error), "cannot start a command; will retry");
-                }
-                self.held_up_until = Some(now.mono + RETRY_MS);
-                None
-            }
-        }
-    }
-
-    fn is_due(
-        &self,
-        mailroom: &Mailroom,
-        (key, review, open): (&ReviewKey, &Review, &Invocation),
-    ) -> bool {
-        let has_command = mailroom
-            .config()
-            .agents
-            .get(review.reviewer(key))
-            .is_some_and(|agent| !agent.command.is_empty());
-        // After a failed reviewer the clock continues; this reviewer has taken nothing yet.
-        let is_handed_on = review
-            .failed
-            .as_ref()
-            .is_some_and(|failed| failed.reviewer != *review.reviewer(key));
-        // A reviewer that took the request before any start is already at work on it.
-        let is_taken = mailroom.config().runtime_clock == RuntimeClock::Take
-            && open.starts == 0
-            && open.taken_at.is_some()
-            && !is_handed_on;
-        let is_seen_to = self.live.iter().any(|live| live.run.review == *key)
-            || self
-                .settling
-                .iter()
-                .any(|settling| settling.run.review == *key && !settling.is_paid_only());
-        has_command && !is_taken && !is_seen_to && open.starts_left() > 0
-    }
-
-    fn has_room(&self, mailroom: &Mailroom, agent: &AgentName) -> bool {
-        let config = mailroom.config();
-        let max = config
-            .agents
-            .get(agent)
-            .map_or(0, |section| section.concurrent.0);
-        let own = self
-            .live
-            .iter()
-            .filter(|live| live.run.agent() == agent)
-            .count() as u64;
-        own < max && (self.live.len() as u64) < config.runner.concurrent
-    }
-}
-
-/// True if a command can start now: its agent's outbox holds no message, and the request is delivered.
-fn is_ready(mailroom: &Mailroom, key: &ReviewKey) -> bool {
-    let Some(review) = mailroom.review(key) else {
-        return false;
-    };
-    let reviewer = review.reviewer(key);
-    let is_delivered =
-        |open: &Invocation| start::request(mailroom.root(), reviewer, &open.request).is_some();
-    !mailroom.has_mail(reviewer) && review.phase.invocation().is_some_and(is_delivered)
 }
 
 /// True if the run's request is still open and its agent is still the reviewer.
@@ -532,30 +359,6 @@ fn is_open(mailroom: &Mailroom, run: &Run) -> bool {
         .is_some_and(|open| open.request == run.request)
 }
 
-/// Records the changed files that an agent was seen to read; true if there are new ones.
-fn tell_reads(mailroom: &mut Mailroom, live: &mut Live, now: Moment) -> Result<bool, SpoolError> {
-    let reads = std::mem::take(&mut live.reads);
-    let Some(review) = mailroom
-        .review(&live.run.review)
-        .filter(|_| !reads.is_empty() && is_open(mailroom, &live.run))
-    else {
-        return Ok(false);
-    };
-    let ReadingState {
-        change, observed, ..
-    } = &review.reading;
-    let is_new = |file: &RepoPath| change.files.contains(file) && !observed.contains(file);
-    let files: Vec<RepoPath> = reads.into_iter().filter(is_new).collect();
-    if files.is_empty() {
-        return Ok(false);
-    }
-    let event = Event::Observed {
-        which: live.run.which(),
-        files,
-    };
-    mailroom.record_run(&event, now)
-}
-
 /// The failure of a start for which there is no budget left.
 fn unavailable(used_up: &UsedUp, run: Option<String>) -> RunFailure {
     RunFailure {
@@ -564,49 +367,4 @@ fn unavailable(used_up: &UsedUp, run: Option<String>) -> RunFailure {
         retry_after: Some(used_up.until),
         run,
     }
-}
-
-/// Records the part of a run's spend that the ledger does not have; true if there is any.
-fn tell_spend(mailroom: &mut Mailroom, report: &RunSpend, now: Moment) -> Result<bool, SpoolError> {
-    if mailroom.unrecorded(report).is_nothing() {
-        return Ok(false);
-    }
-    mailroom.record_run(&Event::Spent(report.clone()), now)
-}
-
-/// Records how the validation commands went. The agent starts only when the ledger has them, because its answer is
-/// judged by them.
-fn tell_runs(mailroom: &mut Mailroom, live: &mut Live, now: Moment) -> Result<usize, SpoolError> {
-    let mut told = 0;
-    for CommandRun { command, end } in std::mem::take(&mut live.ran) {
-        let checkout = live.run.launch.checkout.as_ref();
-        let run = ObservedRun {
-            command,
-            exit: end.exit,
-            duration_ms: end.duration_ms,
-            output: end.output,
-            head: checkout.map(|own| own.commit.clone()),
-        };
-        let which = live.run.which();
-        told += usize::from(mailroom.record_run(&Event::Ran { which, run }, now)?);
-    }
-    if live.is_validated {
-        live.let_start();
-    }
-    Ok(told)
-}
-
-fn tell_turns(
-    mailroom: &mut Mailroom,
-    run: &Run,
-    count: u16,
-    now: Moment,
-) -> Result<bool, SpoolError> {
-    mailroom.record_run(
-        &Event::Turns {
-            which: run.which(),
-            count,
-        },
-        now,
-    )
 }

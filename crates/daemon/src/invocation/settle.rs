@@ -15,7 +15,8 @@ use workspace::clock::Moment;
 
 use super::answer::{self, AgentAnswer};
 use super::live::Live;
-use super::{MAIL_MS, Run, is_open, tell_spend, tell_turns, unavailable};
+use super::report::{tell_spend, tell_turns};
+use super::{MAIL_MS, Run, is_open, unavailable};
 use crate::mailroom::Mailroom;
 
 /// An ended run that is not settled yet.

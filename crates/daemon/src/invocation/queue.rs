@@ -16,73 +16,83 @@ const RETRY_MS: u64 = 1_000;
 
 impl Runner {
     /// Starts the commands of waiting requests while there is room, those with the earliest pick-up deadline first.
-    /// Each has its folder before the ledger records the start, and the record before the process starts.
     pub(super) fn start_what_waits(
         &mut self,
         mailroom: &mut Mailroom,
         now: Moment,
     ) -> Result<usize, SpoolError> {
+        let due = self.due(mailroom);
+        self.put_off.retain(|key, _| due.contains(key));
+        self.day_turns_at = None;
+        let mut told = 0;
+        if self.held_up_until.is_some_and(|until| now.mono < until) {
+            return Ok(told);
+        }
+        for key in due {
+            let Some(reviewer) = mailroom.reviewer(&key).cloned() else {
+                continue;
+            };
+            if let Some(used_up) = mailroom.used_up(&reviewer, &[], now) {
+                told += self.put_off_to_the_next_day(mailroom, (&key, &reviewer), &used_up, now)?;
+            } else if self.has_room(mailroom, &reviewer) && self.has_waited(mailroom, &key, now) {
+                let Some(folder) = self.folder(mailroom, &key, now) else {
+                    break;
+                };
+                told += usize::from(self.begin(mailroom, (&key, &reviewer), folder, now)?);
+            }
+        }
+        Ok(told)
+    }
+
+    /// The reviews whose request waits for a command, in the order of their pick-up deadlines.
+    fn due(&self, mailroom: &Mailroom) -> Vec<ReviewKey> {
         let mut due: Vec<_> = mailroom
             .open_requests()
             .filter(|waiting| self.is_due(mailroom, *waiting))
             .map(|(key, _, open)| (open.pick_up_by, key.clone()))
             .collect();
         due.sort_unstable();
-        self.put_off
-            .retain(|key, _| due.iter().any(|(_, waiting)| waiting == key));
-        let mut told = 0;
-        self.day_turns_at = None;
-        if self.held_up_until.is_some_and(|until| now.mono < until) {
-            return Ok(told);
+        due.into_iter().map(|(_, key)| key).collect()
+    }
+
+    /// True if the request has waited for its reviewer's mail, or does not have to.
+    fn has_waited(&mut self, mailroom: &Mailroom, key: &ReviewKey, now: Moment) -> bool {
+        let since = *self.put_off.entry(key.clone()).or_insert(now.mono);
+        now.mono >= since + MAIL_MS || is_ready(mailroom, key)
+    }
+
+    /// Records the start, then starts the command; true if the start was recorded. The request waits until the folder
+    /// exists and the ledger has the start: a full disk loses no request and uses up no start. A crash between the
+    /// record and the process uses up the start.
+    fn begin(
+        &mut self,
+        mailroom: &mut Mailroom,
+        (key, reviewer): (&ReviewKey, &AgentName),
+        folder: Folder,
+        now: Moment,
+    ) -> Result<bool, SpoolError> {
+        let is_recorded = mailroom
+            .record_run(&Event::Started(Which::at_work(key, reviewer)), now)
+            .inspect_err(|_| folder.remove())?;
+        self.put_off.remove(key);
+        // If the review's budget was lowered, recording the start has ended the review.
+        let is_waiting = mailroom.reviewer(key) == Some(reviewer)
+            && mailroom
+                .review(key)
+                .is_some_and(|review| review.phase.invocation().is_some());
+        if !is_recorded || !is_waiting {
+            folder.remove();
+            return Ok(is_recorded);
         }
-        for (_, key) in due {
-            let Some(reviewer) = mailroom.reviewer(&key).cloned() else {
-                continue;
-            };
-            if let Some(used_up) = mailroom.used_up(&reviewer, &[], now) {
-                told += self.put_off_to_the_next_day(mailroom, (&key, &reviewer), &used_up, now)?;
-                continue;
-            }
-            if !self.has_room(mailroom, &reviewer) {
-                continue;
-            }
-            let since = *self.put_off.entry(key.clone()).or_insert(now.mono);
-            if now.mono < since + MAIL_MS && !is_ready(mailroom, &key) {
-                continue;
-            }
-            // The request waits until the folder exists and the ledger has the start: a full disk loses no request and
-            // uses up no start.
-            let Some(folder) = self.folder(mailroom, &key, now) else {
-                break;
-            };
-            let is_heard = mailroom
-                .record_run(&Event::Started(Which::at_work(&key, &reviewer)), now)
-                .inspect_err(|_| folder.remove())?;
-            self.put_off.remove(&key);
-            if !is_heard {
-                folder.remove();
-                continue;
-            }
-            told += 1;
-            // If the review's budget was lowered, recording the start has ended the review.
-            if mailroom.reviewer(&key) != Some(&reviewer)
-                || mailroom
-                    .review(&key)
-                    .is_none_or(|review| review.phase.invocation().is_none())
-            {
-                folder.remove();
-                continue;
-            }
-            match start::start(mailroom, &key, folder, &self.tell, now) {
-                Ok(live) => self.live.push(live),
-                Err(error) => {
-                    let failed = Settling::not_started(&key, mailroom, &error, now);
-                    tracing::error!(review = %key, error = %chain(&error), "cannot prepare a command");
-                    self.settling.extend(failed);
-                }
+        match start::start(mailroom, key, folder, &self.tell, now) {
+            Ok(live) => self.live.push(live),
+            Err(error) => {
+                let failed = Settling::not_started(key, mailroom, &error, now);
+                tracing::error!(review = %key, error = %chain(&error), "cannot prepare a command");
+                self.settling.extend(failed);
             }
         }
-        Ok(told)
+        Ok(true)
     }
 
     /// Does not start a reviewer without budget before the next day. If the reviewer's own budget is used up, the next

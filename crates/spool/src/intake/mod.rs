@@ -169,19 +169,6 @@ impl Intake {
         }
     }
 
-    /// Scans the outboxes of these agents for unknown files. Returns the outboxes that could not be listed, as errors.
-    pub fn scan(&mut self, view: &View<'_>, agents: &[String]) -> Vec<SpoolError> {
-        let known: BTreeSet<&str> = agents.iter().map(String::as_str).collect();
-        self.keep(&|agent| known.contains(agent));
-        let mut errors = Vec::new();
-        for agent in agents {
-            if let Err(error) = self.scan_one(view, agent) {
-                errors.push(error);
-            }
-        }
-        errors
-    }
-
     /// Forgets the outboxes of all agents but these.
     pub fn keep(&mut self, is_known: &dyn Fn(&str) -> bool) {
         self.outboxes.retain(|agent, _| is_known(agent));

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use serde_json::value::RawValue;
 use spool::{
     Away, Body, Content, Delivery, Digest, Disk, Entry, EntryDraft, FaultyDisk, FileName, Intake,
-    Layout, Mailbox, Now, Opened, Original, OutboxFile, Pass, Recovery, Spool, SpoolError,
+    Layout, Mailbox, Now, Opened, Original, OutboxFile, Pass, Recovery, Spool, SpoolError, View,
 };
 
 pub(crate) const BOOT: &str = "0a1b2c3d-0000-4000-8000-0123456789ab";
@@ -280,7 +280,7 @@ impl Daemon {
 
     /// Scans, decides, commits and delivers once, and returns the number of judged files.
     pub(crate) fn step(&mut self, now: Now) -> Result<(usize, Pass), SpoolError> {
-        if let Some(error) = self.intake.scan(&self.spool.view(), &self.agents).pop() {
+        if let Some(error) = scan(&mut self.intake, &self.spool.view(), &self.agents).pop() {
             return Err(error);
         }
         let mut taken = self.intake.take(&self.spool.view(), now, 256);
@@ -318,4 +318,11 @@ pub(crate) fn run(workspace: &Workspace, boot: &str) -> Daemon {
     let mut daemon = Daemon::start(workspace, Arc::new(FaultyDisk::new(boot))).expect("a start");
     daemon.run().expect("a run without faults");
     daemon
+}
+
+/// Scans the outboxes of these agents as the daemon does. Returns the outboxes that could not be listed, as errors.
+pub(crate) fn scan(intake: &mut Intake, view: &View<'_>, agents: &[String]) -> Vec<SpoolError> {
+    intake.keep(&|agent| agents.iter().any(|known| known == agent));
+    let scanned = agents.iter().map(|agent| intake.scan_one(view, agent));
+    scanned.filter_map(Result::err).collect()
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use spool::{DiskFault, FaultyDisk, Now, OutboxFile};
 
-use crate::daemon::{BOOT, Daemon, LATER, Workspace, name, run};
+use crate::daemon::{BOOT, Daemon, LATER, Workspace, name, run, scan};
 
 const FIRST: &str = "to codex: first";
 const OTHER: &str = "to codex: other";
@@ -13,7 +13,7 @@ const OTHER: &str = "to codex: other";
 fn reading(workspace: &Workspace, now: Now) -> (Daemon, OutboxFile) {
     workspace.write("agents/claude/outbox/a.yaml", FIRST);
     let mut daemon = Daemon::start(workspace, Arc::new(FaultyDisk::new(BOOT))).expect("a start");
-    daemon.intake.scan(&daemon.spool.view(), &daemon.agents);
+    scan(&mut daemon.intake, &daemon.spool.view(), &daemon.agents);
     let found = daemon
         .intake
         .take(&daemon.spool.view(), now, 1)
@@ -207,7 +207,7 @@ fn an_unread_original_is_put_away_after_a_restart_only_if_it_is_the_same_file() 
         std::os::unix::fs::symlink("/etc/hostname", &outbox).expect("a link");
         let disk = Arc::new(FaultyDisk::new(BOOT));
         let mut daemon = Daemon::start(&workspace, Arc::clone(&disk) as _).expect("a start");
-        daemon.intake.scan(&daemon.spool.view(), &daemon.agents);
+        scan(&mut daemon.intake, &daemon.spool.view(), &daemon.agents);
         let found = daemon
             .intake
             .take(&daemon.spool.view(), LATER, 1)

@@ -6,7 +6,7 @@ use std::time::{Duration, UNIX_EPOCH};
 
 use spool::{Body, Disk, FaultyDisk, Hint, Intake, Now, OutboxFile, Spool, Unfit};
 
-use crate::daemon::{BOOT, LATER, Workspace, name};
+use crate::daemon::{BOOT, LATER, Workspace, name, scan};
 
 /// A fixed instant at which the files of these tests are written, in milliseconds since 1970.
 const WRITTEN: i64 = 1_770_000_000_000;
@@ -55,11 +55,7 @@ impl Desk {
     }
 
     fn scan(&mut self) {
-        assert!(
-            self.intake
-                .scan(&self.spool.view(), &self.agents)
-                .is_empty()
-        );
+        assert!(scan(&mut self.intake, &self.spool.view(), &self.agents).is_empty());
     }
 
     fn take_all(&mut self, now: Now) -> Vec<OutboxFile> {
@@ -457,7 +453,8 @@ fn an_outbox_that_cannot_be_read_is_trouble_and_holds_up_no_other() {
         desk.workspace.path("agents/claude/outbox"),
     )
     .expect("a link");
-    assert_eq!(desk.intake.scan(&desk.spool.view(), &desk.agents).len(), 1);
+    let errors = scan(&mut desk.intake, &desk.spool.view(), &desk.agents);
+    assert_eq!(errors.len(), 1);
     assert_eq!(desk.take(LATER), ["b.yaml"]);
 }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use spool::{Disk, FaultyDisk, Intake, Os, Spool};
 
-use crate::daemon::{BOOT, LATER, Workspace};
+use crate::daemon::{BOOT, LATER, Workspace, scan};
 
 /// More than a window holds.
 const FLOOD: usize = 18_000;
@@ -21,7 +21,7 @@ fn a_flood_is_taken_to_the_last_file_while_others_have_their_turn() {
         .spool;
     let mut intake = Intake::new(1000, 50);
     let agents = ["claude".to_owned(), "gemini".to_owned()];
-    assert!(intake.scan(&spool.view(), &agents).is_empty());
+    assert!(scan(&mut intake, &spool.view(), &agents).is_empty());
     let (mut flood, mut others, mut known_max) = (0, 0, intake.known("gemini"));
     while intake.next_wakeup() == Some(0) {
         let taken = intake.take(&spool.view(), LATER, 256);
@@ -63,11 +63,8 @@ fn a_flooded_outbox_is_listed_again_only_when_half_of_its_window_is_gone() {
     .expect("a start")
     .spool;
     let mut intake = Intake::new(1000, 50);
-    assert!(
-        intake
-            .scan(&spool.view(), &["gemini".to_owned()])
-            .is_empty()
-    );
+    let agents = ["gemini".to_owned()];
+    assert!(scan(&mut intake, &spool.view(), &agents).is_empty());
     let full = intake.known("gemini");
     let mut listings = 0;
     let mut left = FLOOD;

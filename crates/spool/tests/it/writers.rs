@@ -13,7 +13,7 @@ use std::time::{Duration, UNIX_EPOCH};
 use proptest::prelude::*;
 use spool::{Body, FaultyDisk, Hint, Intake, Now, OutboxFile, Spool};
 
-use crate::daemon::{BOOT, Workspace, name};
+use crate::daemon::{BOOT, Workspace, name, scan};
 
 const CASES: u32 = 2_500;
 const AGENTS: [&str; 2] = ["claude", "codex"];
@@ -290,7 +290,7 @@ impl<'a> World<'a> {
         }
         if sweeps || !self.is_watched {
             let agents = AGENTS.map(str::to_owned);
-            assert!(self.intake.scan(&self.spool.view(), &agents).is_empty());
+            assert!(scan(&mut self.intake, &self.spool.view(), &agents).is_empty());
         }
         let wall = i64::try_from(START + self.ms).expect("a time");
         let taken = self.intake.take(

@@ -83,5 +83,5 @@ pub use words::table::{RowKey, StoredRows, Table};
 pub use words::task::{Handoff, Left, NoHandoff, Task, TaskFinding};
 pub use words::thread::{
     Dialogue, HandoffState, Hold, NEW_FINDINGS_MAX, Origin, REPLIES_MAX, Reopening, Resolution,
-    RoundKind, Routing, STANCE_HELD_MAX, Thread, ThreadState,
+    RoundKind, Routing, Thread, ThreadState,
 };

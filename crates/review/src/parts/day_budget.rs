@@ -60,7 +60,7 @@ impl State {
     }
 
     /// Returns the spend of all agents' commands on the day of `now`.
-    pub fn spent_today(&self, now: DateTime<Utc>) -> Spend {
+    fn spent_today(&self, now: DateTime<Utc>) -> Spend {
         let agents = self.spending.of_day(now);
         agents.fold(Spend::default(), |sum, (_, spend)| sum.plus(spend))
     }

@@ -162,7 +162,7 @@ impl Review {
 
     /// True if nobody has to act: it was closed, or approved for the head of its pull request, no finding waits
     /// for a person or in a queue, and it fixes no task.
-    pub fn is_at_rest(&self) -> bool {
+    pub(crate) fn is_at_rest(&self) -> bool {
         let is_settled = match &self.phase {
             Phase::Closed(_) => true,
             Phase::Approved(approval) => !approval.stale,

@@ -294,8 +294,8 @@ pub enum EscalationReason {
 
 impl EscalationReason {
     /// Returns the reason for which feedback in this round escalates the review, if it does.
-    pub fn of_feedback(escalation: Option<&Escalation>, round_kind: RoundKind) -> Option<Self> {
-        let is_last_round = round_kind == RoundKind::Last;
+    pub(crate) fn of_feedback(escalation: Option<&Escalation>, round: RoundKind) -> Option<Self> {
+        let is_last_round = round == RoundKind::Last;
         match escalation {
             Some(Escalation::ReviewerBudgetExceeded) => Some(Self::ReviewerBudgetExceeded),
             Some(Escalation::Other(text)) => Some(Self::Reviewer(text.clone())),

@@ -12,7 +12,7 @@ use crate::words::key::TaskId;
 
 /// The count of repeated stances from which `reply` is no longer legal, which is in the third cycle with the same
 /// stance: another reply will not move a reviewer that has said the same three times.
-pub const STANCE_HELD_MAX: u8 = 2;
+pub(crate) const STANCE_HELD_MAX: u8 = 2;
 
 /// The most replies a thread takes in its life, even if the stance flips.
 pub const REPLIES_MAX: u8 = 3;
@@ -165,7 +165,7 @@ pub enum HandoffState {
 pub struct Dialogue {
     /// The reviewer's stance in its last cycle.
     pub stance: Stance,
-    /// The number of cycles in a row that repeated that stance: 0 to [`STANCE_HELD_MAX`] while open.
+    /// The number of cycles in a row that repeated that stance: 0 to `STANCE_HELD_MAX` while open.
     pub round_count: u8,
     /// The number of replies so far: 0 to [`REPLIES_MAX`].
     pub replies: u8,
@@ -411,7 +411,7 @@ impl Thread {
     }
 
     /// Returns the thread in another state, with its counters.
-    pub fn moved_to(&self, state: ThreadState) -> Self {
+    pub(crate) fn moved_to(&self, state: ThreadState) -> Self {
         Self {
             state,
             ..self.clone()
@@ -471,7 +471,7 @@ impl Thread {
     }
 
     /// Returns the thread with the severity of a later packet, if that is worse.
-    pub fn raised_to(&self, finding: &Finding) -> Self {
+    pub(crate) fn raised_to(&self, finding: &Finding) -> Self {
         Self {
             severity: self.severity.min(finding.severity),
             blocking: self.blocking || finding.blocks(),

@@ -9,7 +9,7 @@ use std::path::Path;
 
 use rustix::fs::{Gid, Mode, RawMode, Uid};
 
-use spool::{Disk, FileKind, FileName, Handle, Os, SpoolError};
+use spool::{Disk, FileKind, FileName, Handle, Os, SpoolError, if_there};
 
 /// The permission bits of a mode.
 const PERMISSIONS: u32 = 0o7777;
@@ -125,13 +125,5 @@ fn failed(operation: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Spo
         operation,
         path: path.to_owned(),
         source,
-    }
-}
-
-/// Turns a "not found" error into `None`.
-fn if_there<T>(result: io::Result<T>) -> io::Result<Option<T>> {
-    match result {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-        result => result.map(Some),
     }
 }

@@ -128,11 +128,10 @@ fn what_is_asked_and_what_was_said_is_read_from_the_own_mailboxes() {
             let budget = &ask.budget;
             writeln!(
                 text,
-                "  {} turns, {} s, {} attempts; silence: {:?}, fix: {}",
+                "  {} turns, {} s, {} attempts; fix: {}",
                 budget.turns_left,
                 budget.runtime_s_left,
                 budget.attempts_left,
-                ask.silence,
                 ask.is_fix()
             )
             .expect("memory");

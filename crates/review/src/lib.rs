@@ -52,6 +52,7 @@ pub use parts::isolated::{Cycle, gate, resembles, threads};
 pub use parts::open_pair::OpenPair;
 pub use parts::pulls::Pull;
 pub use parts::rank::{Rank, messages_max};
+pub use parts::response::Silence;
 pub use parts::review::{FIX_REVIEWS_MAX, GENERATIONS_MAX, GIVEN_BACK_PER_DAY, Review};
 pub use parts::state::State;
 pub use policy::{

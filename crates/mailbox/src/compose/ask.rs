@@ -13,8 +13,8 @@ use message_schema::packet::{Action, LineRange, Severity, Stance};
 use message_schema::schema::Schema;
 use message_schema::{ReadBody, coerce, parse, read_document};
 use review::{
-    Dialogue, ObservedRun, Phase, Policy, Profile, ReadingState, Review, ReviewKey, State, Thread,
-    ThreadMode, ToldAlert,
+    Dialogue, Invocation, ObservedRun, Phase, Policy, Profile, ReadingState, Review, ReviewKey,
+    RoundKind, Silence, State, Thread, ThreadMode, ToldAlert,
 };
 use serde::Deserialize;
 use serde_json::Value;
@@ -79,9 +79,9 @@ pub struct Ask {
     /// The whole brief, as in its file.
     #[serde(skip)]
     pub whole: Value,
-    /// The meaning of silence; `Nothing` if it is unknown.
+    /// The open threads that need no word.
     #[serde(skip)]
-    pub silence: Silence,
+    pub unnamed: ResolvedUnnamed,
     /// True if every action has to be written out.
     #[serde(skip)]
     pub explicit: bool,
@@ -173,16 +173,28 @@ pub struct Legal {
     pub accepts: Vec<Action>,
 }
 
-/// The meaning of a response's silence about an open thread.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum Silence {
-    /// Nothing, or it is unknown: the response must name each thread.
-    #[default]
-    Nothing,
-    /// It resolves these threads, which the author named.
-    ResolvesNamed(BTreeSet<FindingId>),
-    /// In an lgtm it resolves every thread but a P0: the author reported fixes and named none.
-    ResolvesAllButP0,
+/// The open threads that a response resolves by not naming them. None if that is unknown: then the response must name
+/// each thread.
+#[derive(Clone, Debug, Default)]
+pub struct ResolvedUnnamed {
+    /// Those that a feedback resolves.
+    pub by_feedback: BTreeSet<FindingId>,
+    /// Those that an lgtm resolves.
+    pub by_lgtm: BTreeSet<FindingId>,
+}
+
+impl ResolvedUnnamed {
+    fn of(ask: &Ask, policy: &Policy, invocation: &Invocation) -> Self {
+        let by = |silence: Silence<'_>| {
+            let open = ask.open_threads.iter();
+            let resolved = open.filter(|open| silence.resolves(&open.id, open.severity));
+            resolved.map(|open| open.id.clone()).collect()
+        };
+        Self {
+            by_feedback: by(Silence::of_feedback(policy, invocation)),
+            by_lgtm: by(Silence::of_lgtm(policy, invocation)),
+        }
+    }
 }
 
 /// The reason the open requests cannot be read.
@@ -240,22 +252,9 @@ pub fn of_review(
     whole["response_schema"] =
         serde_json::from_str(&brief.response_schema).expect("a schema of ours is JSON");
     let ask = Ask::read(whole).expect("a brief of this version");
-    let addressed = review
-        .phase
-        .invocation()
-        .and_then(|open| open.addressed.as_ref());
-    let silence = match (policy.threads, addressed) {
-        (ThreadMode::Inferred, Some(_)) if policy.gate.require_actions => Silence::Nothing,
-        (ThreadMode::Inferred, Some(report)) if report.findings.is_empty() => {
-            Silence::ResolvesAllButP0
-        }
-        (ThreadMode::Inferred, Some(report)) => {
-            Silence::ResolvesNamed(report.findings.iter().cloned().collect())
-        }
-        (ThreadMode::Inferred, None) | (ThreadMode::Explicit, _) => Silence::Nothing,
-    };
+    let invocation = review.phase.invocation()?;
     Some(Ask {
-        silence,
+        unnamed: ResolvedUnnamed::of(&ask, policy, invocation),
         review: Some(review.clone()),
         served: served::read(root, &ask.reviewer, &ask.request),
         explicit: policy.threads == ThreadMode::Explicit,
@@ -354,18 +353,20 @@ impl Ask {
 
     /// True if a feedback that does not name the thread resolves it.
     pub fn feedback_resolves(&self, open: &OpenThread) -> bool {
-        match &self.silence {
-            Silence::ResolvesNamed(ids) => ids.contains(&open.id),
-            Silence::ResolvesAllButP0 | Silence::Nothing => false,
-        }
+        self.unnamed.by_feedback.contains(&open.id)
     }
 
     /// True if an lgtm that does not name the thread resolves it.
     pub fn lgtm_resolves(&self, open: &OpenThread) -> bool {
-        match &self.silence {
-            Silence::ResolvesNamed(_) => self.feedback_resolves(open),
-            Silence::ResolvesAllButP0 => open.severity != Severity::P0,
-            Silence::Nothing => false,
+        self.unnamed.by_lgtm.contains(&open.id)
+    }
+
+    /// The kind of the round.
+    pub fn round_kind(&self) -> RoundKind {
+        if self.last_round {
+            RoundKind::Last
+        } else {
+            RoundKind::Earlier
         }
     }
 

@@ -5,7 +5,6 @@ use message_schema::Code;
 use message_schema::id::CommitSha;
 use message_schema::line::escaped;
 use message_schema::packet::{Action, CommandResult, Finding, Severity, Stance, Status};
-use review::REPLIES_MAX;
 use serde::Serialize;
 use serde_json::Value;
 
@@ -122,7 +121,7 @@ pub fn gap(ask: &Ask, open: &OpenThread, dealt: &Dealt, verdict: ResponseKind) -
             legal(None),
         ),
         Dealt::Restated(status) => {
-            let action = action_of(*status, ask);
+            let action = ask.round_kind().inferred_action(*status);
             if legal(None).contains(&action) {
                 return None;
             }
@@ -159,25 +158,8 @@ pub fn gap(ask: &Ask, open: &OpenThread, dealt: &Dealt, verdict: ResponseKind) -
 
 /// Explains in one phrase why an action is not legal on a thread.
 pub fn illegal(ask: &Ask, open: &OpenThread, action: Action) -> String {
-    let why = if ask.last_round {
-        "this is the last round".to_owned()
-    } else if open.replies >= REPLIES_MAX {
-        format!("it already has {REPLIES_MAX} replies")
-    } else {
-        format!("its stance was repeated {} times", open.round_count)
-    };
+    let why = open.thread().why_no_reply(ask.round_kind());
     format!("{action} is not legal now: {why}")
-}
-
-/// The action that a status in a plain packet stands for.
-fn action_of(status: Status, ask: &Ask) -> Action {
-    match status {
-        Status::Fixed | Status::Resolved | Status::WontFix => Action::Resolve,
-        Status::Open | Status::NotFixed | Status::NeedsClarification if ask.last_round => {
-            Action::Escalate
-        }
-        Status::Open | Status::NotFixed | Status::NeedsClarification => Action::Reply,
-    }
 }
 
 /// The reasons the quality gate would refuse an lgtm of this commit, one phrase each; none if the gate may only advise.

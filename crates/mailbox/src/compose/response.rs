@@ -14,7 +14,7 @@ use message_schema::{render_document, render_packet};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-use super::ask::{Ask, OpenThread, Silence};
+use super::ask::{Ask, OpenThread, ResolvedUnnamed};
 use super::message::Fields;
 use super::omissions::{self, Dealt, Omission, ResponseKind};
 use super::response_file::{LooseResponse, ResponseFile, ThreadAction};
@@ -91,12 +91,9 @@ pub fn write(
 /// The request, for a reviewer that answers with one word. Such an answer is silent about all threads at once, so it
 /// resolves only those that the author named.
 fn for_a_word(ask: &Ask) -> Ask {
-    let silence = match &ask.silence {
-        Silence::ResolvesAllButP0 | Silence::Nothing => Silence::Nothing,
-        named @ Silence::ResolvesNamed(_) => named.clone(),
-    };
     let mut asked = ask.clone();
-    asked.silence = silence;
+    // A feedback, too, resolves only those.
+    asked.unnamed.by_lgtm.clone_from(&ask.unnamed.by_feedback);
     asked
 }
 
@@ -127,7 +124,7 @@ fn structured(
     };
     // A response by the schema names everything, so silence in it is a mistake.
     let mut strict = ask.clone();
-    strict.silence = Silence::Nothing;
+    strict.unnamed = ResolvedUnnamed::default();
     named(&strict, verdict, dealt)?;
     let place = PacketPath::new("packets/findings/x").expect("a path within the workspace");
     let written = response

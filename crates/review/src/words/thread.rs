@@ -26,6 +26,17 @@ pub enum RoundKind {
     Last,
 }
 
+impl RoundKind {
+    /// Returns the action that a status without an action stands for in such a round.
+    pub fn inferred_action(self, status: Status) -> Action {
+        match self {
+            _ if status.is_settled() => Action::Resolve,
+            Self::Last => Action::Escalate,
+            Self::Earlier => Action::Reply,
+        }
+    }
+}
+
 /// The most new findings a response may raise.
 pub const NEW_FINDINGS_MAX: usize = 25;
 
@@ -373,6 +384,18 @@ impl Thread {
                 }
             }
             ThreadState::Resolved | ThreadState::Held(_) | ThreadState::Deferred => &[],
+        }
+    }
+
+    /// Returns the reason that an open thread takes no reply in such a round.
+    pub fn why_no_reply(&self, round_kind: RoundKind) -> String {
+        match round_kind {
+            RoundKind::Last => "this is the last round".to_owned(),
+            RoundKind::Earlier => format!(
+                "the stance was held for {} cycles and {} replies were given",
+                self.dialogue.round_count + 1,
+                self.dialogue.replies
+            ),
         }
     }
 

@@ -112,15 +112,7 @@ pub(super) fn illegal(
     legal: &[Action],
     round_kind: RoundKind,
 ) -> Fault {
-    let reason = if round_kind == RoundKind::Last {
-        "this is the last round".to_owned()
-    } else {
-        format!(
-            "the stance was held for {} cycles and {} replies were given",
-            thread.dialogue.round_count + 1,
-            thread.dialogue.replies
-        )
-    };
+    let reason = thread.why_no_reply(round_kind);
     Fault::new(
         Code::ActionIllegal,
         format!("`{action}` is not legal on thread `{id}`: {reason}"),

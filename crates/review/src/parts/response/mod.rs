@@ -66,8 +66,8 @@ pub(crate) struct ThreadChanges {
 }
 
 /// The meaning of a response that does not name an open thread.
-#[derive(Clone, Copy)]
-pub(crate) enum Silence<'a> {
+#[derive(Clone, Copy, Debug)]
+pub enum Silence<'a> {
     /// The author named these findings as addressed: silence resolves them.
     ResolvesNamed(&'a [FindingId]),
     /// The author reported fixes and named no finding: silence resolves all but a P0.
@@ -80,19 +80,14 @@ pub(crate) enum Silence<'a> {
 
 impl<'a> Silence<'a> {
     /// Returns the meaning of silence in an lgtm that answers this invocation.
-    pub(crate) fn of_lgtm(policy: &Policy, invocation: &'a Invocation) -> Self {
-        Self::after(
-            policy,
-            invocation
-                .addressed
-                .as_ref()
-                .map(|report| &*report.findings),
-        )
+    pub fn of_lgtm(policy: &Policy, invocation: &'a Invocation) -> Self {
+        let addressed = invocation.addressed.as_ref();
+        Self::after(policy, addressed.map(|report| &*report.findings))
     }
 
     /// Returns the meaning of silence in a feedback. Feedback says that something is wrong, so an unnamed thread is
     /// resolved only if the author named it.
-    pub(crate) fn of_feedback(policy: &Policy, invocation: &'a Invocation) -> Self {
+    pub fn of_feedback(policy: &Policy, invocation: &'a Invocation) -> Self {
         match Self::of_lgtm(policy, invocation) {
             Self::ResolvesAllButP0 => Self::IsMissing,
             silence @ (Self::ResolvesNamed(_) | Self::IsMissing | Self::Carries) => silence,
@@ -107,6 +102,15 @@ impl<'a> Silence<'a> {
             (ThreadMode::Inferred, Some([])) => Self::ResolvesAllButP0,
             (ThreadMode::Inferred, Some(named)) => Self::ResolvesNamed(named),
             (ThreadMode::Inferred, None) | (ThreadMode::Explicit, _) => Self::IsMissing,
+        }
+    }
+
+    /// True if a response that does not name this open thread resolves it.
+    pub fn resolves(self, id: &FindingId, severity: Severity) -> bool {
+        match self {
+            Self::ResolvesNamed(findings) => findings.contains(id),
+            Self::ResolvesAllButP0 => severity != Severity::P0,
+            Self::IsMissing | Self::Carries => false,
         }
     }
 }
@@ -252,10 +256,8 @@ impl<'a> Sheet<'a> {
             .filter(|(_, other)| mark.repeats(other))
             .map(|(id, _)| {
                 let was_settled = threads.get(*id).is_some_and(is_settled);
-                (
-                    *id,
-                    was_settled && self.changed.get(*id).is_none_or(is_settled),
-                )
+                let stays_so = self.changed.get(*id).is_none_or(is_settled);
+                (*id, was_settled && stays_so)
             });
         let opened = self
             .opened
@@ -326,15 +328,10 @@ impl<'a> Sheet<'a> {
             return self.fault(wont_fix_needs_a_person(id, thread.severity));
         }
         let stance = finding.stance.unwrap_or(thread.dialogue.stance);
-        let legal = thread.legal_actions(stance, self.response.round_kind);
+        let kind = self.response.round_kind;
+        let legal = thread.legal_actions(stance, kind);
         if !legal.contains(&action) {
-            return self.fault(illegal(
-                id,
-                &thread,
-                action,
-                legal,
-                self.response.round_kind,
-            ));
+            return self.fault(illegal(id, &thread, action, legal, kind));
         }
         self.changed
             .insert(id.clone(), thread.after(action, stance));
@@ -342,18 +339,11 @@ impl<'a> Sheet<'a> {
 
     /// Returns the action that a finding takes on its open thread, if it takes one.
     fn action(&self, finding: &Finding) -> Option<Action> {
+        let kind = self.response.round_kind;
         match (finding.action, self.response.mode) {
             (Some(action), _) => Some(action),
             (None, ThreadMode::Explicit) => None,
-            (None, ThreadMode::Inferred) => Some(match finding.status {
-                Status::Fixed | Status::Resolved | Status::WontFix => Action::Resolve,
-                Status::Open | Status::NotFixed | Status::NeedsClarification
-                    if self.response.round_kind == RoundKind::Last =>
-                {
-                    Action::Escalate
-                }
-                Status::Open | Status::NotFixed | Status::NeedsClarification => Action::Reply,
-            }),
+            (None, ThreadMode::Inferred) => Some(kind.inferred_action(finding.status)),
         }
     }
 
@@ -476,20 +466,14 @@ impl<'a> Sheet<'a> {
     fn look_alike(&self, thread: &Thread) -> Option<&'a FindingId> {
         let mark = FindingSignature::of_thread(thread);
         let mut raised = self.raised.iter();
-        raised
-            .find(|(_, other)| other.resembles(&mark))
-            .map(|(id, _)| *id)
+        let found = raised.find(|(_, other)| other.resembles(&mark));
+        found.map(|(id, _)| *id)
     }
 
     /// True if silence resolves an open thread that has no action. A packet that names the thread without an action is
     /// not silent about it.
     fn silence_resolves(&self, id: &FindingId, thread: &Thread) -> bool {
-        let is_named = self.changed.contains_key(id);
-        match self.response.silence {
-            Silence::ResolvesNamed(findings) => !is_named && findings.contains(id),
-            Silence::ResolvesAllButP0 => !is_named && thread.severity != Severity::P0,
-            Silence::IsMissing | Silence::Carries => false,
-        }
+        !self.changed.contains_key(id) && self.response.silence.resolves(id, thread.severity)
     }
 }
 

@@ -317,6 +317,27 @@ fn an_lgtm_approves_with_nits_and_what_was_run() {
 }
 
 #[test]
+fn a_command_that_the_gate_requires_is_recorded_by_an_option() {
+    let mailroom = Mailroom::new(&AGENTS);
+    mailroom.put(
+        "settled.toml",
+        "[gate]\nvalidation_commands = [\"cargo test\"]\n",
+    );
+    let _daemon = mailroom.serve();
+    ended(&request(&mailroom, "req-1"), 0);
+    let lgtm = |ran: &[&str]| {
+        let args = ["lgtm", "--head", "abc1234", "--nit", "rename the flag"];
+        run(&mailroom, "codex", &[&args[..], ran].concat())
+    };
+    golden::check("lgtm-gate-commands.txt", &ended(&lgtm(&[]), 8));
+    let failed = ended(&lgtm(&["--ran", "cargo test=fail"]), 8);
+    assert!(failed.contains("did not pass"), "{failed}");
+    ended(&lgtm(&["--ran", "cargo test =pass"]), 0);
+    let refused = names(mailroom.agent("codex", "dead_letter"));
+    assert_eq!(refused, [""; 0], "none of these cost an attempt");
+}
+
+#[test]
 fn who_writes_into_a_review_that_is_over_is_told_so() {
     let mailroom = Mailroom::new(&AGENTS);
     let _daemon = mailroom.serve();

@@ -5,20 +5,28 @@
 mod recorded_workspace;
 
 use std::fmt::Write as _;
+use std::fs;
 use std::path::Path;
 
 use chrono::TimeDelta;
 use mailbox::answers;
 use mailbox::compose::ask::{self, Ask};
+use mailbox::compose::draft::{MessageDraft, PacketGiven};
+use mailbox::compose::forecast::Forecast;
 use mailbox::compose::omissions::ResponseKind;
-use mailbox::compose::response;
+use mailbox::compose::post::{Composed, Posting};
+use mailbox::compose::response::{self, Unwritten};
 use mailbox::compose::response_file::ResponseFile;
 use mailbox::compose::review_status::{ReviewStatuses, newest_feedback};
 use mailbox::compose::sent_before;
 use mailbox::mailboxes::{AgentMailboxes, MailboxPlace};
 use mailbox::my_reviews;
 use mailbox::said::Said;
+use message_schema::envelope::{MessageType, ReviewKind};
 use message_schema::id::{AgentName, PrNumber};
+use review::ObservedRun;
+use serde_json::json;
+use workspace::config::{Config, GateSection};
 use workspace::index::LedgerIndex;
 
 use self::recorded_workspace::{at, check, workspace};
@@ -250,4 +258,127 @@ fn a_response_deals_with_each_open_thread_or_says_which_it_forgets() {
         }
     }
     check(GOLDEN, "responses.txt", root.path(), &text);
+}
+
+/// The daemon's decision about codex's response, if it is written.
+fn judged(
+    root: &Path,
+    ask: &Ask,
+    sheet: &ResponseFile,
+    kind: ResponseKind,
+) -> Result<String, Unwritten> {
+    let now = at(TimeDelta::zero());
+    let response = response::write(ask, sheet, kind, now)?;
+    let mut draft = MessageDraft::new(MessageType::Review(match kind {
+        ResponseKind::Feedback => ReviewKind::Feedback,
+        ResponseKind::Lgtm => ReviewKind::Lgtm,
+    }));
+    draft.to = vec![ask.author.clone()];
+    draft.pr = Some(ask.pr.clone());
+    draft
+        .envelope
+        .put("parent_message_id", ask.request.as_str());
+    draft.body = response.body;
+    draft.packet = response.packet.map_or(PacketGiven::None, PacketGiven::Text);
+    let posting = Posting {
+        root,
+        agent: &ask.reviewer,
+        letter: &draft,
+        id: &"answer".parse().expect("an id"),
+        at: now,
+        is_id_given: false,
+    };
+    match posting.compose().expect("it is valid") {
+        Composed::Ready(checked) => {
+            let forecast = Forecast::of(root, &ask.reviewer, &checked, now);
+            Ok(forecast.told().join("\n"))
+        }
+        Composed::SentBefore(_) => panic!("the id is new"),
+    }
+}
+
+#[test]
+fn what_the_daemon_accepts_is_written() {
+    const ASKS_FOR_ACTIONS: &str = "[gate]\nrequire_actions = true\n";
+    for (config, file, kind) in [
+        // The gate compares commands without the spaces around them, which an option keeps.
+        (
+            "[gate]\nvalidation_commands = [\"cargo test\"]\n",
+            "threads: {F-1: resolve, F-2: resolve}\n",
+            ResponseKind::Lgtm,
+        ),
+        // A nit that names no thread covers one of its tier.
+        (
+            ASKS_FOR_ACTIONS,
+            "threads: {F-1: resolve}\nnits:\n- {tier: P2, summary: the name could say more}\n",
+            ResponseKind::Lgtm,
+        ),
+        // A reviewer whose budget is spent leaves the threads as they are.
+        (
+            ASKS_FOR_ACTIONS,
+            "findings: []\nescalation: reviewer_budget_exceeded\n",
+            ResponseKind::Feedback,
+        ),
+    ] {
+        let root = workspace();
+        fs::write(root.path().join("settled.toml"), config).expect("a config");
+        let mut sheet = ResponseFile::read(file).expect("a response file");
+        if let (ResponseFile::Loose(loose), ResponseKind::Lgtm) = (&mut sheet, kind) {
+            let run = json!({ "command": "cargo test ", "result": "pass" });
+            loose.commands_run.push(run);
+        }
+        let told = judged(root.path(), &open(root.path()), &sheet, kind);
+        let told = told.unwrap_or_else(|why| panic!("{file}{why:?}"));
+        assert!(
+            told.starts_with("the daemon would accept it now"),
+            "{file}{told}"
+        );
+    }
+}
+
+#[test]
+fn what_the_gate_refuses_is_not_written() {
+    // The profile only advises, but not on pull requests of bots.
+    let config = "profile = \"advisory\"\n[handoff]\nbots = [\"claude\"]\n";
+    let root = workspace();
+    fs::write(root.path().join("settled.toml"), config).expect("a config");
+    let file = "threads: {F-1: escalate, F-2: resolve}\n";
+    let sheet = ResponseFile::read(file).expect("a response file");
+    let told = judged(root.path(), &open(root.path()), &sheet, ResponseKind::Lgtm);
+    assert!(matches!(told, Err(Unwritten::Gate(_))), "{told:?}");
+}
+
+#[test]
+fn a_run_that_the_daemon_saw_needs_no_record() {
+    let root = workspace();
+    let (index, _) = LedgerIndex::read(root.path()).expect("a ledger");
+    let mut reviews = index.state().open_reviews();
+    let (key, review) = reviews
+        .find(|(key, _)| key.reviewer == agent("codex"))
+        .expect("a review");
+    let mut review = review.clone();
+    let head = review.phase.invocation().and_then(|open| open.head.clone());
+    review.reading.runs.push(ObservedRun {
+        command: "cargo test".to_owned(),
+        exit: Some(0),
+        duration_ms: 1,
+        output: format!("sha256:{}", "0".repeat(64))
+            .parse()
+            .expect("a digest"),
+        head,
+    });
+    let policy = Config {
+        gate: GateSection {
+            validation_commands: vec!["cargo test".to_owned()],
+            ..GateSection::default()
+        },
+        ..Config::default()
+    };
+    let policy = policy.policy(AGENTS.map(agent));
+    let now = at(TimeDelta::zero());
+    let ask = ask::of_review(root.path(), (index.state(), &policy), (key, &review), now);
+    let sheet = ResponseFile::read("threads: {F-1: resolve, F-2: resolve}\n").expect("a file");
+    // The response names no commit, so it is about that of the request.
+    let response = response::write(&ask.expect("a request"), &sheet, ResponseKind::Lgtm, now);
+    assert!(response.is_ok(), "{response:?}");
 }

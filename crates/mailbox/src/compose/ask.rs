@@ -13,8 +13,8 @@ use message_schema::packet::{Action, LineRange, Severity, Stance};
 use message_schema::schema::Schema;
 use message_schema::{ReadBody, coerce, parse, read_document};
 use review::{
-    Dialogue, Invocation, ObservedRun, Phase, Policy, Profile, ReadingState, Review, ReviewKey,
-    RoundKind, Silence, State, Thread, ThreadMode, ToldAlert,
+    Dialogue, Invocation, ObservedRun, Phase, Policy, ReadingState, Review, ReviewKey, RoundKind,
+    Silence, State, Thread, ThreadMode, ToldAlert,
 };
 use serde::Deserialize;
 use serde_json::Value;
@@ -258,7 +258,7 @@ pub fn of_review(
         review: Some(review.clone()),
         served: served::read(root, &ask.reviewer, &ask.request),
         explicit: policy.threads == ThreadMode::Explicit,
-        advised: policy.profile == Profile::Advisory,
+        advised: state.is_advised(policy, key, review),
         ..ask
     })
 }
@@ -333,15 +333,13 @@ impl Ask {
         Ok(Self { whole, ..ask })
     }
 
-    /// True if the runner saw this command pass on this commit, so that no reviewer has to record it.
-    pub fn saw_pass(&self, command: &str, commit: Option<&CommitSha>) -> bool {
-        let runs = self.review.iter().flat_map(|review| &review.reading.runs);
-        let is_of_commit = |head: Option<&CommitSha>| match (head, commit) {
-            (Some(head), Some(commit)) => head.same_commit(commit),
-            (Some(_) | None, _) => false,
-        };
-        let mut runs = runs.filter(|run| run.command == command && is_of_commit(run.head.as_ref()));
-        runs.next_back().is_some_and(ObservedRun::passed)
+    /// The commands that the runner saw on the commit of a response, so that no reviewer has to record them. A response
+    /// that names no commit is about that of the request.
+    pub fn observed_runs(&self, named: Option<&CommitSha>) -> Vec<ObservedRun> {
+        let reading = self.review.iter().map(|review| &review.reading);
+        let commit = named.or(self.head.as_ref());
+        let runs = reading.flat_map(|reading| review::observed_runs(reading, commit));
+        runs.cloned().collect()
     }
 
     /// The open thread with this id.

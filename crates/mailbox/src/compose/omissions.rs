@@ -2,11 +2,10 @@
 //! without a legal action, and anything that the quality gate would refuse.
 
 use message_schema::Code;
-use message_schema::id::CommitSha;
 use message_schema::line::escaped;
-use message_schema::packet::{Action, CommandResult, Finding, Severity, Stance, Status};
+use message_schema::packet::{Action, CommandRun, Finding, Severity, Stance, Status};
+use review::ObservedRun;
 use serde::Serialize;
-use serde_json::Value;
 
 use super::ask::{Ask, OpenThread};
 
@@ -34,6 +33,8 @@ pub enum Dealt {
     Restated(Status),
     /// A nit covers it.
     Deferred,
+    /// It stays open, because the reviewer says that its budget is spent.
+    Carried,
     /// A word that is no action.
     Unknown(String),
     /// Something is given more than once: the action, or a field of it.
@@ -104,6 +105,7 @@ pub fn gap(ask: &Ask, open: &OpenThread, dealt: &Dealt, verdict: ResponseKind) -
             format!("`{}` looks like it, so it needs an action", escaped(other)),
             legal(None),
         ),
+        Dealt::Carried => None,
         Dealt::Act(action, stance) if legal(*stance).contains(action) => None,
         Dealt::Act(action, stance) => gives(
             Code::ActionIllegal,
@@ -167,7 +169,7 @@ pub fn gate<'a>(
     ask: &Ask,
     dealt: impl Fn(&OpenThread) -> Dealt,
     new: impl Iterator<Item = &'a Finding>,
-    (commands, commit): (&[Value], Option<&CommitSha>),
+    (said, observed): (&[CommandRun], &[ObservedRun]),
 ) -> Vec<String> {
     if ask.advised {
         return Vec::new();
@@ -193,32 +195,13 @@ pub fn gate<'a>(
         })
         .map(|finding| format!("{} is new and blocks", escaped(finding.id.as_str()))),
     );
-    let last = |command: &str| {
-        let run = commands
-            .iter()
-            .rev()
-            .find(|run| run["command"].as_str() == Some(command))?;
-        run["result"].as_str().and_then(CommandResult::from_word)
-    };
-    for command in &ask.validation_commands {
-        match last(command) {
-            Some(CommandResult::Pass) => {}
-            Some(CommandResult::Fail | CommandResult::Warn) | None
-                if ask.saw_pass(command, commit) => {}
-            Some(CommandResult::Fail | CommandResult::Warn) | None => {
-                broken.push(format!(
-                    "`{}` is required and not recorded as pass",
-                    escaped(command)
-                ));
-            }
-        }
-    }
-    let recorded = commands.iter().filter_map(|run| run["command"].as_str());
-    let failed = recorded.filter(|command| {
-        last(command) == Some(CommandResult::Fail)
-            && !ask.validation_commands.iter().any(|known| known == command)
-    });
-    broken.extend(failed.map(|command| format!("`{}` failed", escaped(command))));
+    let required = ask.validation_commands.iter().map(String::as_str).collect();
+    // Whether any command has to be recorded is for the daemon to say.
+    let faults = review::validation_faults(said, observed, &required, false);
+    broken.extend(faults.iter().map(|fault| {
+        let what = escaped(&fault.message);
+        format!("{what}: --ran COMMAND=pass once it passes, or send feedback")
+    }));
     broken.dedup();
     broken
 }
@@ -231,6 +214,7 @@ fn stays(dealt: &Dealt) -> bool {
         Dealt::Unnamed
         | Dealt::Overlooked(_)
         | Dealt::Deferred
+        | Dealt::Carried
         | Dealt::Unknown(_)
         | Dealt::Twice(_)
         | Dealt::Meaningless(_) => false,

@@ -1,16 +1,17 @@
 //! Makes the findings packet and the message body of a reviewer's answer from the reviewer's file and the request.
 //! Fills in ids, counts and the facts about open threads; changes none of the reviewer's words.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use chrono::{DateTime, Utc};
 use judgement::brief::{
     Deal, NotAResponse, StructuredResponse, TerminalResponse, ThreadAnswer, WireResponse,
 };
-use message_schema::body::{Body, Examined};
-use message_schema::id::{CommitSha, PacketPath};
-use message_schema::packet::{Action, Finding, FindingsPacket, Severity, Status};
+use message_schema::body::{Body, Escalation, Examined, Nit};
+use message_schema::id::{CommitSha, FindingId, PacketPath};
+use message_schema::packet::{Action, CommandRun, Finding, FindingsPacket, Severity, Status};
 use message_schema::{render_document, render_packet};
+use review::Thread;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
@@ -71,18 +72,13 @@ pub fn write(
             ask,
             loose,
             verdict,
-            commit: loose
-                .validated_head
-                .clone()
-                .and_then(|head| CommitSha::new(head).ok()),
         }
         .write(),
         ResponseFile::Word => Scribe {
             ask: &for_a_word(ask),
+            // The daemon names the commit in the run's tree, which is that of the request.
             loose: &LooseResponse::default(),
             verdict,
-            // The daemon names the commit in the run's tree, which is the one under review.
-            commit: ask.head.clone(),
         }
         .write(),
     }
@@ -173,7 +169,7 @@ fn gate(ask: &Ask, dealt: impl Fn(&OpenThread) -> Dealt, written: &WireResponse)
     let packet = written.packet.as_ref();
     let findings = packet.map_or(&[][..], |packet| &packet.findings);
     let runs = packet.and_then(|packet| packet.qa_validation.as_ref());
-    let runs = runs.map_or(Value::Null, |qa| json!(qa.commands_run));
+    let runs = runs.map_or(&[][..], |qa| &qa.commands_run);
     let commit = match &written.body {
         Body::Lgtm(body) => body.validated_head.as_ref(),
         Body::Feedback(_) | Body::Request(_) | Body::Addressed(_) | Body::Text(_) => None,
@@ -182,7 +178,7 @@ fn gate(ask: &Ask, dealt: impl Fn(&OpenThread) -> Dealt, written: &WireResponse)
         ask,
         dealt,
         findings.iter(),
-        (runs.as_array().map_or(&[], Vec::as_slice), commit),
+        (runs, &ask.observed_runs(commit)),
     )
 }
 
@@ -281,8 +277,6 @@ struct Scribe<'a> {
     ask: &'a Ask,
     loose: &'a LooseResponse,
     verdict: ResponseKind,
-    /// The commit that the answer names, if any.
-    commit: Option<CommitSha>,
 }
 
 impl Scribe<'_> {
@@ -293,9 +287,10 @@ impl Scribe<'_> {
             .iter()
             .filter_map(|finding| Finding::deserialize(finding).ok())
             .collect();
-        named(self.ask, self.verdict, |open| {
-            self.dealt_beside(open, &read)
-        })?;
+        let nits = self.nits(&read);
+        let covered = self.covered(&nits);
+        let dealt = |open: &OpenThread| self.dealt_beside(open, &read, &covered);
+        named(self.ask, self.verdict, dealt)?;
         // The validator reports what cannot be read as a finding.
         if self.verdict == ResponseKind::Feedback
             && read.len() == findings.len()
@@ -304,18 +299,20 @@ impl Scribe<'_> {
             return Err(Unwritten::Empty);
         }
         if self.verdict == ResponseKind::Lgtm {
-            passes(omissions::gate(
-                self.ask,
-                |open| self.dealt(open),
-                read.iter(),
-                (&self.loose.commands_run, self.commit.as_ref()),
-            ))?;
+            let said = Vec::<CommandRun>::deserialize(json!(self.loose.commands_run));
+            let head = self.loose.validated_head.clone();
+            let commit = head.and_then(|head| CommitSha::new(head).ok());
+            let observed = self.ask.observed_runs(commit.as_ref());
+            // The validator reports what cannot be read as a run.
+            if let Ok(said) = said {
+                let runs = (&said[..], &observed[..]);
+                passes(omissions::gate(self.ask, dealt, read.iter(), runs))?;
+            }
         }
         let blocking = read
             .iter()
             .filter(|finding| finding.counts_as_blocking())
             .count();
-        let nits = self.nits(&read);
         let is_needed = self.verdict == ResponseKind::Feedback
             || !findings.is_empty()
             || !self.loose.commands_run.is_empty()
@@ -325,7 +322,7 @@ impl Scribe<'_> {
             .ask
             .open_threads
             .iter()
-            .filter(|open| matches!(self.dealt(open), Dealt::Unnamed));
+            .filter(|open| matches!(dealt(open), Dealt::Unnamed));
         let silent = unnamed.map(|open| open.id.to_string()).collect();
         Ok(Response {
             body: self.body(blocking, &nits),
@@ -374,10 +371,24 @@ impl Scribe<'_> {
     }
 
     /// The treatment of an open thread, considering the response's other findings.
-    fn dealt_beside(&self, open: &OpenThread, findings: &[Finding]) -> Dealt {
+    fn dealt_beside(
+        &self,
+        open: &OpenThread,
+        findings: &[Finding],
+        covered: &BTreeSet<FindingId>,
+    ) -> Dealt {
         let dealt = self.dealt(open);
         if !matches!(dealt, Dealt::Unnamed) {
             return dealt;
+        }
+        if covered.contains(&open.id) {
+            return Dealt::Deferred;
+        }
+        let escalation = self.loose.escalation.clone().map(Escalation::try_from);
+        if let (ResponseKind::Feedback, Some(Ok(Escalation::ReviewerBudgetExceeded))) =
+            (self.verdict, escalation)
+        {
+            return Dealt::Carried;
         }
         let mut new = findings.iter().filter(|finding| {
             !finding.status.is_settled() && self.ask.thread(finding.id.as_str()).is_none()
@@ -435,6 +446,29 @@ impl Scribe<'_> {
                 None => Dealt::Unnamed,
             },
         }
+    }
+
+    /// The open threads that the nits cover, by the rule of the gate: a nit without a source covers one thread of its
+    /// tier, but is not spent on a thread that silence resolves anyway.
+    fn covered(&self, nits: &[Map<String, Value>]) -> BTreeSet<FindingId> {
+        let nits = nits.iter().filter_map(|nit| Nit::deserialize(nit).ok());
+        let is_left = |open: &&OpenThread| match self.dealt(open) {
+            Dealt::Deferred => true,
+            Dealt::Unnamed => !self.ask.lgtm_resolves(open),
+            Dealt::Carried
+            | Dealt::Act(..)
+            | Dealt::Restated(_)
+            | Dealt::Unknown(_)
+            | Dealt::Twice(_)
+            | Dealt::Meaningless(_)
+            | Dealt::Overlooked(_) => false,
+        };
+        let left = self.ask.open_threads.iter().filter(is_left);
+        // In the order in which the rule spends the nits.
+        let left: BTreeMap<&FindingId, Thread> =
+            left.map(|open| (&open.id, open.thread())).collect();
+        let threads = left.iter().map(|(id, thread)| (*id, thread));
+        review::nit_cover(threads, &nits.collect::<Vec<_>>())
     }
 
     /// True if a nit names the thread as its source.

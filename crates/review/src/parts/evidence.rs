@@ -125,7 +125,7 @@ fn missing(change: &Change, said: &[&Examined], evidence: &ApprovalEvidence) -> 
 }
 
 /// Returns the runs on exactly this commit.
-pub(crate) fn observed_runs<'a>(
+pub fn observed_runs<'a>(
     reading: &'a ReadingState,
     head: Option<&'a CommitSha>,
 ) -> impl Iterator<Item = &'a ObservedRun> {

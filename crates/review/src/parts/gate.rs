@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use message_schema::Code;
 use message_schema::body::{GateResult, Nit, NitTier, ReviewLgtm};
 use message_schema::id::{CommitSha, FindingId};
-use message_schema::packet::{CommandResult, FindingsPacket, Severity};
+use message_schema::packet::{CommandResult, CommandRun, FindingsPacket, Severity};
 
 use crate::parts::evidence;
 use crate::words::phase::Invocation;
@@ -81,12 +81,10 @@ pub(crate) fn judge(
 impl Evidence<'_> {
     /// Returns the faults of the clauses that do not depend on threads.
     pub(crate) fn faults(&self) -> Vec<Fault> {
-        let mut faults = validation(
-            self.packet,
-            self.runs,
-            &self.required,
-            self.require_validation,
-        );
+        let qa = self.packet.and_then(|packet| packet.qa_validation.as_ref());
+        let said = qa.map_or(&[][..], |qa| &qa.commands_run);
+        let any = self.require_validation;
+        let mut faults = validation_faults(said, self.runs, &self.required, any);
         if self.lgtm.quality_gate_result == GateResult::Fail {
             faults.push(contradiction());
         }
@@ -100,7 +98,7 @@ impl Evidence<'_> {
 
 /// Returns the open threads that nits cover: first by `source`, then nits without one cover threads of their tier one
 /// for one. Extra nits are allowed.
-pub(crate) fn nit_cover<'a>(
+pub fn nit_cover<'a>(
     open: impl Iterator<Item = (&'a FindingId, &'a Thread)>,
     nits: &[Nit],
 ) -> BTreeSet<FindingId> {
@@ -126,17 +124,15 @@ pub(crate) fn nit_cover<'a>(
         .collect()
 }
 
-fn validation(
-    packet: Option<&FindingsPacket>,
+/// Returns the faults of an approval's commands: it says that it ran these, and the daemon's side saw others.
+pub fn validation_faults(
+    said: &[CommandRun],
     observed: &[ObservedRun],
     required: &BTreeSet<&str>,
     require_any: bool,
 ) -> Vec<Fault> {
-    let runs = packet
-        .and_then(|packet| packet.qa_validation.as_ref())
-        .map_or(&[][..], |qa| &qa.commands_run);
     // The last result of a command counts.
-    let last: BTreeMap<&str, CommandResult> = runs
+    let last: BTreeMap<&str, CommandResult> = said
         .iter()
         .map(|run| (run.command.trim(), run.result))
         .collect();

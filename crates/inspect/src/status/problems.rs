@@ -205,7 +205,7 @@ impl WorkspaceStatus {
         review.deadline().filter(|(at, _)| *at + grace <= now)
     }
 
-    /// True if the pull request has no other review.
+    /// True if no other review has this number, of this pull request or of another repository's.
     pub fn is_alone(&self, key: &ReviewKey) -> bool {
         self.index.state().reviews_of(&key.pr).count() == 1
     }

@@ -250,9 +250,11 @@ impl Look<'_> {
         }
     }
 
-    /// `word 86`, and the reviewer where the pull request has several.
+    /// `word 86`, and the reviewer and the repository where a second review, of any repository, has that number: a
+    /// person's command without them would match both and be declined.
     pub(super) fn named(&self, word: &str) -> String {
-        format!("{word} {}", named(self.key, self.same_pr().count() == 1))
+        let is_alone = self.standing.is_alone(self.key);
+        format!("{word} {}", named(self.key, is_alone))
     }
 
     fn same_pr(&self) -> impl Iterator<Item = &Review> {

@@ -291,3 +291,20 @@ fn a_reviewer_is_named_where_the_pull_request_has_several() {
         "settled review reopen 86 --reviewer codex"
     );
 }
+
+#[test]
+fn two_repositories_with_one_number_are_told_apart() {
+    let one = review(Phase::Escalated(EscalationReason::AuthorTimeout));
+    let of = |repo: &str| ReviewKey {
+        repo: Some(repo.parse().expect("a repository")),
+        ..key()
+    };
+    let (first, second) = (of("a/x"), of("b/y"));
+    let mut two = standing(&one, None, true);
+    two.index.state = State::of([(&first, &one), (&second, &one)], [], []);
+    let why = two.why(&first, &one, &Policy::default(), now(), &spell);
+    assert_eq!(
+        why.fixes[0].run,
+        "settled review reopen 86 --reviewer codex --repo a/x"
+    );
+}

@@ -98,7 +98,7 @@ impl OpenRefusal {
         let of_pr = self.named_pr();
         let reviews = || {
             let of_pr = of_pr.iter().flat_map(|pr| state.reviews_of(pr));
-            of_pr.filter(|(key, _)| self.is_about(key))
+            of_pr.filter(|(key, review)| self.is_about(key, review))
         };
         let has_ended = |review: &Review| match review.phase {
             Phase::Closed(_) => true,
@@ -118,15 +118,15 @@ impl OpenRefusal {
         of_review.or_else(|| self.pr.clone())
     }
 
-    /// True if it belongs to a review: the daemon found so, or it names the pull request and comes from one of the two
-    /// agents.
-    pub fn is_about(&self, key: &ReviewKey) -> bool {
+    /// True if it belongs to a review: the daemon found so, or it names the pull request and comes from the author or
+    /// from a reviewer, the one that the review was opened with or the one that took over.
+    pub fn is_about(&self, key: &ReviewKey, review: &Review) -> bool {
         match (&self.refusal.review, &self.pr) {
             // The number first: it is cheaper to look for than the whole is to write.
-            (Some(review), _) => review.contains(key.pr.as_str()) && *review == key.to_string(),
+            (Some(name), _) => name.contains(key.pr.as_str()) && *name == key.to_string(),
             (None, Some(pr)) => {
-                let is_party = *self.agent() == key.author || *self.agent() == key.reviewer;
-                pr.same_pr(&key.pr) && is_party
+                let parties = [&key.author, &key.reviewer, review.reviewer(key)];
+                pr.same_pr(&key.pr) && parties.contains(&self.agent())
             }
             (None, None) => false,
         }
@@ -136,4 +136,57 @@ impl OpenRefusal {
 /// The name on the disk; its `Display` is the one for terminals.
 pub(super) fn raw(name: &FileName) -> String {
     name.as_ref().to_string_lossy().into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use chrono::{DateTime, TimeDelta};
+    use message_schema::envelope::Priority;
+    use message_schema::limit::Rounds;
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_refusal_of_either_reviewer_belongs_to_a_reassigned_review() {
+        let name = |name: &str| -> AgentName { name.parse().expect("a name") };
+        let pr: PrNumber = "86".parse().expect("a number");
+        let key = ReviewKey::new(None, &pr, name("claude"), name("codex"));
+        let review = Review {
+            generation: 1,
+            rounds: Rounds::default(),
+            granted: 0,
+            first_round: 1,
+            round: 1,
+            phase: Phase::Fixing {
+                due: DateTime::UNIX_EPOCH + TimeDelta::hours(1),
+            },
+            since: DateTime::UNIX_EPOCH,
+            closed_by: None,
+            threads: std::collections::BTreeMap::new(),
+            commit: None,
+            priority: Priority::P1,
+            asked: 1,
+            given_back: Vec::new(),
+            fixes: None,
+            reassigned_to: Some(name("gemini")),
+            failed: None,
+            spent: message_schema::spend::Spend::default(),
+            reading: review::ReadingState::default(),
+        };
+        let is_about = |agent: &str| {
+            let refusal = json!({
+                "seq": 1, "at": "1970-01-01T00:00:00Z", "agent": agent, "file": "m-1.yaml",
+                "original": "m-1.yaml", "code": "no_open_request",
+            });
+            let open = OpenRefusal {
+                refusal: serde_json::from_value(refusal).expect("a refusal"),
+                pr: Some("086".parse().expect("a number")),
+                report: None,
+            };
+            open.is_about(&key, &review)
+        };
+        let parties = ["claude", "codex", "gemini", "qwen"].map(is_about);
+        assert_eq!(parties, [true, true, true, false]);
+    }
 }

@@ -9,7 +9,7 @@ use std::path::Path;
 use chrono::{DateTime, Utc};
 use message_schema::id::{AgentName, PrNumber};
 use message_schema::limit::MESSAGE_BYTES_MAX;
-use review::ReviewKey;
+use review::{Review, ReviewKey};
 use rustix::fs::OFlags;
 use spool::{FileName, Layout};
 
@@ -86,12 +86,12 @@ impl PendingMail {
         self.letters.iter().filter_map(|letter| letter.since).min()
     }
 
-    /// Returns a file that may move the review: in the outbox of one of its agents, and naming its pull request or, as
-    /// a message of a review, none.
-    pub(crate) fn for_review(&self, key: &ReviewKey) -> Option<&PendingFile> {
+    /// Returns a file that may move the review: in the outbox of its author or its current reviewer, and naming its
+    /// pull request or, as a message of a review, none.
+    pub(crate) fn for_review(&self, key: &ReviewKey, review: &Review) -> Option<&PendingFile> {
         self.letters.iter().find(|letter| {
-            let is_party = letter.agent == key.author || letter.agent == key.reviewer;
-            is_party && letter.about.may_mean(&key.pr)
+            let parties = [&key.author, review.reviewer(key)];
+            parties.contains(&&letter.agent) && letter.about.may_mean(&key.pr)
         })
     }
 }

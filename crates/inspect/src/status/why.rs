@@ -154,7 +154,10 @@ impl Look<'_> {
             return None;
         }
         let overdue = self.review.deadline().filter(|(at, _)| *at <= self.now);
-        let missing = match (self.standing.unjudged.for_review(self.key), overdue) {
+        let missing = match (
+            self.standing.unjudged.for_review(self.key, self.review),
+            overdue,
+        ) {
             (Some(letter), _) => {
                 format!(
                     "the operator must start the daemon: {}/outbox/{} waits to be judged",
@@ -185,7 +188,7 @@ impl Look<'_> {
         let mover = self.review.mover_of(self.key)?;
         let is_newest = |letter: &&OpenRefusal| {
             let is_since = letter.refusal.at >= self.review.since;
-            letter.agent() == mover && letter.is_about(self.key) && is_since
+            letter.agent() == mover && letter.is_about(self.key, self.review) && is_since
         };
         let letter = self.standing.dead.iter().rfind(is_newest)?;
         let code = letter.refusal.code;

@@ -13,7 +13,7 @@ use workspace::index::LedgerIndex;
 
 use super::{Missing, Why};
 use crate::status::WorkspaceStatus;
-use crate::status::pending::PendingMail;
+use crate::status::pending::{ClaimedReview, PendingFile, PendingMail};
 use crate::status::problems::ProblemKind;
 
 fn now() -> DateTime<Utc> {
@@ -306,5 +306,35 @@ fn two_repositories_with_one_number_are_told_apart() {
     assert_eq!(
         why.fixes[0].run,
         "settled review reopen 86 --reviewer codex --repo a/x"
+    );
+}
+
+#[test]
+fn the_mail_of_a_reviewer_that_took_over_waits_for_the_daemon_too() {
+    let reassigned = Review {
+        reassigned_to: Some("gemini".parse().expect("a name")),
+        ..review(Phase::Fixing {
+            due: now() + TimeDelta::hours(1),
+        })
+    };
+    let missing = |agent: &str| {
+        let mut unserved = standing(&reassigned, None, false);
+        unserved.unjudged.letters.push(PendingFile {
+            agent: agent.parse().expect("a name"),
+            file: spool::FileName::new("answer.yaml").expect("a file name"),
+            since: None,
+            about: ClaimedReview {
+                pr: Some(key().pr),
+                is_review: true,
+            },
+        });
+        ask(&unserved, &reassigned).kind
+    };
+    assert_eq!(missing("gemini"), Missing::Daemon);
+    assert_eq!(missing("claude"), Missing::Daemon);
+    assert_eq!(
+        missing("codex"),
+        Missing::Request,
+        "a reviewer that was replaced moves nothing"
     );
 }

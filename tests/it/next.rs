@@ -426,6 +426,33 @@ fn what_was_answered_is_put_away_by_the_command_that_comes_next() {
 }
 
 #[test]
+fn the_review_that_a_message_moved_is_shown_also_where_two_repositories_have_its_number() {
+    let mailroom = Mailroom::new(&["claude", "codex"]);
+    let _daemon = mailroom.serve();
+    for repo in ["ours/here", "ours/there"] {
+        let told = ask(&mailroom, "claude", &[REQUEST, &["--repo", repo]].concat());
+        let review = format!("{repo}#86 claude -> codex");
+        assert_eq!(told["data"]["review"]["review"], review, "{told}");
+    }
+    let given = [
+        "feedback",
+        "86",
+        "--repo",
+        "ours/there",
+        "--findings",
+        "-",
+        "--json",
+    ];
+    let told = answer(&fed(command(&mailroom, "codex", &given), FINDINGS));
+    let moved = &told["data"]["review"];
+    assert_eq!(
+        (&moved["review"], &moved["phase"]),
+        (&json!("ours/there#86 claude -> codex"), &json!("fixing")),
+        "{told}"
+    );
+}
+
+#[test]
 fn a_usage_error_is_told_whole_and_only_to_a_hook_as_no_failure() {
     let mailroom = Mailroom::new(&["claude"]);
     let told = ask(&mailroom, "claude", &["wait", "--for", "reply"]);

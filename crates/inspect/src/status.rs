@@ -97,16 +97,12 @@ impl WorkspaceStatus {
 
     /// Returns the reviews that `which` selects, in the order of their keys.
     pub fn selected(&self, which: &Which) -> Vec<(&ReviewKey, &Review)> {
-        let repo = which
-            .repo
-            .as_ref()
-            .map(message_schema::id::Repo::to_canonical);
         let is_meant = |key: &ReviewKey, review: &Review| {
             which
                 .reviewer
                 .as_ref()
                 .is_none_or(|name| *name == key.reviewer || name == review.reviewer(key))
-                && (key.repo.is_none() || repo.is_none() || key.repo == repo)
+                && key.may_be_of(which.repo.as_ref())
         };
         self.index
             .state()

@@ -166,9 +166,7 @@ pub(super) fn find<'s>(
     repo: Option<&Repo>,
     reviewers: &[AgentName],
 ) -> Result<Vec<(&'s ReviewKey, &'s Review)>, NoAnswer> {
-    let wanted = repo.map(Repo::to_canonical);
-    let of_repo = |key: &ReviewKey| wanted.is_none() || key.repo.is_none() || key.repo == wanted;
-    let of_pr = state.reviews_of(pr).filter(|(key, _)| of_repo(key));
+    let of_pr = state.reviews_of(pr).filter(|(key, _)| key.may_be_of(repo));
     let mut found: Vec<(&ReviewKey, &Review)> = of_pr.collect();
     let none = |of: String| NoAnswer::NoReview { pr: pr.clone(), of };
     if found.is_empty() {

@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use message_schema::envelope::{MessageType, ReviewKind};
-use message_schema::id::{AgentName, PrNumber, Repo};
+use message_schema::id::{AgentName, MessageId, PrNumber, Repo};
 use message_schema::{ReadBody, parse};
 use review::{Review, ReviewKey, Side};
 use serde::Serialize;
@@ -62,7 +62,7 @@ impl ReviewStatuses {
             .chain(of_all.into_iter().flatten())
             .filter(move |(key, review)| {
                 let is_mine = key.author == self.me || *review.reviewer(key) == self.me;
-                is_mine && is_of(key.repo.as_ref(), repo)
+                is_mine && key.may_be_of(repo)
             })
     }
 
@@ -80,6 +80,14 @@ impl ReviewStatuses {
                 key.author.clone()
             }
         })
+    }
+
+    /// The review that this agent's accepted message belongs to. Its record says so: the pull request and the other
+    /// agent in the message may fit a review of each of several repositories.
+    pub fn of_message(&self, id: &MessageId) -> Option<ReviewStatus> {
+        let state = self.index.state();
+        let key = state.review_of_message(&self.me, id)?;
+        Some(ReviewStatus::of(key, state.review(key)?))
     }
 
     /// The round that a message to that agent about the pull request belongs to.
@@ -116,13 +124,6 @@ pub fn newest_feedback(root: &Path, me: &AgentName, pr: &PrNumber) -> Option<(Ag
         is_meant.then_some((message.from()?, round))
     });
     rounds.max_by_key(|(_, round)| *round)
-}
-
-fn is_of(own: Option<&Repo>, named: Option<&Repo>) -> bool {
-    match (own, named) {
-        (Some(own), Some(named)) => own.to_canonical() == named.to_canonical(),
-        (None, _) | (_, None) => true,
-    }
 }
 
 impl ReviewStatus {

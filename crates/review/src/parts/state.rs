@@ -209,11 +209,7 @@ impl State {
     }
 
     /// Returns the review of a known message, by the message's id.
-    pub(crate) fn review_of_message(
-        &self,
-        sender: &AgentName,
-        id: &MessageId,
-    ) -> Option<&ReviewKey> {
+    pub fn review_of_message(&self, sender: &AgentName, id: &MessageId) -> Option<&ReviewKey> {
         let key = self.admission.review_of(sender, id)?;
         Some(self.reviews.entry(&key)?.0)
     }

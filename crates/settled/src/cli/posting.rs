@@ -18,7 +18,7 @@ use mailbox::compose::words_from::WordsFrom;
 use mailbox::mailboxes::{AgentMailboxes, MailboxEntry};
 use mailbox::my_reviews::{Move, MyReview};
 use message_schema::envelope::{MessageType, ReviewKind, TextKind};
-use message_schema::id::{AgentName, MessageId, PrNumber};
+use message_schema::id::{MessageId, PrNumber};
 use message_schema::line::escaped;
 use message_schema::{Code, Report};
 use review::ToldAlert;
@@ -330,23 +330,13 @@ impl Outgoing<'_> {
         mine.find(|mine| mine.review == moved.review)
     }
 
-    /// The status of the review between the two agents, if there is one.
+    /// The status of the review that the message moved, if it moved one.
     fn standing(&self, posted: &Posted) -> Option<ReviewStatus> {
-        let standings = ReviewStatuses::read(&self.me.root, &self.me.agent)
-            .filter(|_| self.letter.kind.is_review())?;
+        if !self.letter.kind.is_review() {
+            return None;
+        }
         let id = MessageId::new(posted.id.as_str()).ok()?;
-        let known = sent_before::find(&self.me.root, &self.me.agent, &id).ok()??;
-        let message = message_schema::parse(known.text.as_bytes()).ok()?;
-        let (pr, to) = (
-            message.related_pr()?,
-            AgentName::new(message.root().field_text("to")?).ok()?,
-        );
-        let mut between = standings
-            .mine(Some(&pr), None)
-            .filter(|(key, review)| key.author == to || *review.reviewer(key) == to);
-        between
-            .next()
-            .map(|(key, review)| ReviewStatus::of(key, review))
+        ReviewStatuses::read(&self.me.root, &self.me.agent)?.of_message(&id)
     }
 
     fn refused(&self, text: &str, posted: Posted, report: Report) -> Result<Exit, Failure> {

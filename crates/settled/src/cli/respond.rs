@@ -10,7 +10,7 @@ use mailbox::compose::response::{self, Unwritten};
 use mailbox::compose::response_file::{LooseResponse, ResponseFile, ThreadAction};
 use mailbox::compose::words_from::WordsFrom;
 use message_schema::envelope::{MessageType, Priority, ReviewKind};
-use message_schema::id::RepoPath;
+use message_schema::id::{CommitSha, RepoPath};
 use message_schema::line::escaped;
 use serde_json::{Map, Value, json};
 use validate_message::nearest;
@@ -234,17 +234,8 @@ fn respond(
         )
     });
     let named = letter.body.get("validated_head").and_then(Value::as_str);
-    let other = named.zip(ask.head.as_ref()).filter(|(named, head)| {
-        !head.as_str().starts_with(named) && !named.starts_with(head.as_str())
-    });
-    let other = other.map(|(named, head)| {
-        let note = format!(
-            "you reviewed {}, but the request is for {head}",
-            escaped(named)
-        );
-        // The same code as the alert in the record, so that it is reported once.
-        ("other_commit", note)
-    });
+    let other = named.zip(ask.head.as_ref());
+    let other = other.and_then(|(named, head)| other_commit(named, head));
     posting::post(
         context,
         &me,
@@ -253,6 +244,19 @@ fn respond(
         silent.chain(other).collect(),
         now,
     )
+}
+
+/// The note that the response names another commit than the request. A text that names no commit gets none, because the
+/// check before writing refuses it.
+fn other_commit(named: &str, head: &CommitSha) -> Option<(&'static str, String)> {
+    let named = CommitSha::new(named).ok()?;
+    // The same code as the alert in the record, so that it is reported once.
+    (!named.same_commit(head)).then(|| {
+        (
+            "other_commit",
+            format!("you reviewed {named}, but the request is for {head}"),
+        )
+    })
 }
 
 /// The failure for new findings without a title. A packet may have them, but no reader would know what to fix.
@@ -368,4 +372,19 @@ fn pair(text: &str) -> Result<(String, String), String> {
         return Err("expected two texts with `=` between them".to_owned());
     }
     Ok((name.to_owned(), value.to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_commit_is_another_one_only_where_no_abbreviation_or_case_explains_it() {
+        let head: CommitSha = "abc1234def".parse().expect("a commit");
+        for same in ["abc1234", "ABC1234", "abc1234DEF", "abc1234def99"] {
+            assert_eq!(other_commit(same, &head), None, "{same}");
+        }
+        let note = "you reviewed def1234, but the request is for abc1234def".to_owned();
+        assert_eq!(other_commit("def1234", &head), Some(("other_commit", note)));
+    }
 }

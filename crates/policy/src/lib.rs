@@ -383,6 +383,25 @@ impl Default for OpenReviews {
 }
 
 impl Policy {
+    /// Returns the reason that the models of two agents are not known to come from different vendors, for a project that
+    /// requires it; `None` if they do.
+    pub fn same_vendor(&self, author: &AgentName, reviewer: &AgentName) -> Option<String> {
+        let vendor = |agent| self.vendors.get(agent).map(|vendor| vendor.to_lowercase());
+        let unknown = |agent| {
+            format!(
+                "the vendor of `{agent}` is not known; this project requires a reviewer from another vendor than the author's"
+            )
+        };
+        match (vendor(author), vendor(reviewer)) {
+            (Some(one), Some(other)) if one != other => None,
+            (Some(_), Some(vendor)) => Some(format!(
+                "`{author}` and `{reviewer}` both have the vendor {vendor}; this project requires a reviewer from another vendor"
+            )),
+            (None, _) => Some(unknown(author)),
+            (_, None) => Some(unknown(reviewer)),
+        }
+    }
+
     /// True if the agent may take the role. An agent that the policy does not list may take both.
     pub fn admits(&self, agent: &AgentName, role: Role) -> bool {
         self.agents

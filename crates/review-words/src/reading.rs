@@ -133,3 +133,55 @@ pub struct ApprovalEvidence {
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub commands_observed: Vec<ObservedRun>,
 }
+
+/// Returns the files of a change that are tests by their path or name.
+pub fn edited_tests(files: &[RepoPath]) -> Vec<&RepoPath> {
+    files.iter().filter(|file| is_test(file.as_str())).collect()
+}
+
+fn is_test(path: &str) -> bool {
+    let (folders, name) = path.rsplit_once('/').unwrap_or(("", path));
+    let is_folder = |folder: &str| {
+        matches!(
+            folder,
+            "test" | "tests" | "spec" | "specs" | "__tests__" | "testdata" | "__snapshots__"
+        )
+    };
+    let stem = name.split('.').next().unwrap_or(name);
+    folders.split('/').any(is_folder)
+        || matches!(stem, "test" | "tests" | "conftest")
+        || stem.starts_with("test_")
+        || ["_test", "_tests", "_spec", "Test", "Tests", "Spec"]
+            .iter()
+            .any(|end| stem.ends_with(end))
+        || [".test.", ".spec."].iter().any(|part| name.contains(part))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tests_are_known_by_their_folder_or_their_name() {
+        for test in [
+            "tests/it/a.rs",
+            "src/parser/test/x.c",
+            "a_test.go",
+            "test_a.py",
+            "web/a.test.ts",
+            "spec/a.rb",
+            "src/FooTest.java",
+            "conftest.py",
+        ] {
+            assert!(is_test(test), "{test}");
+        }
+        for other in [
+            "src/attest.rs",
+            "latest/a.rs",
+            "src/contest.py",
+            "testing.md",
+        ] {
+            assert!(!is_test(other), "{other}");
+        }
+    }
+}

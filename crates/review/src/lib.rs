@@ -46,7 +46,7 @@ pub use pair_machine::{
     Transcript,
 };
 pub use parts::day_budget::{DayBudget, UsedUp};
-pub use parts::evidence::{approval_barred, edited_tests, observed_runs};
+pub use parts::evidence::{approval_barred, observed_runs};
 pub use parts::gate::{nit_cover, required_commands, validation_faults};
 pub use parts::isolated::{Cycle, gate, resembles, threads};
 pub use parts::open_pair::OpenPair;
@@ -72,7 +72,9 @@ pub use words::phase::{
     ATTEMPTS, Addressed, Approval, CloseReason, Closer, EscalationReason, Heads, Invocation, Phase,
     STARTS_MAX, SUPERSESSIONS, Side,
 };
-pub use words::reading::{ApprovalEvidence, Change, ObservedRun, ReadingState, ReadingStep};
+pub use words::reading::{
+    ApprovalEvidence, Change, ObservedRun, ReadingState, ReadingStep, edited_tests,
+};
 pub use words::record::{
     Accepted, ContentDigest, DaemonMessage, DeclinedEvent, Duplicate, EventRecord, Generation,
     Happened, Judgement, Notice, RULES, RULES_BEFORE_VERSIONS, Record, RefusalCost, RefusedMessage,

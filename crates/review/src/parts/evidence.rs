@@ -193,7 +193,7 @@ pub(crate) fn approver_faults(
     let vendor = policy
         .gate
         .reviewer_other_vendor
-        .then(|| same_vendor(policy, between));
+        .then(|| policy.same_vendor(between.author, between.reviewer));
     let human = human_paths(policy, change);
     vendor
         .flatten()
@@ -231,30 +231,6 @@ fn approver_fault(clause: Clause, why: String) -> Fault {
         .fix("send review_feedback with an `escalation`; a person approves with `settled review approve`")
 }
 
-pub(crate) fn same_vendor(policy: &Policy, between: Between<'_>) -> Option<String> {
-    let Between { author, reviewer } = between;
-    let vendor = |agent| {
-        policy
-            .vendors
-            .get(agent)
-            .map(|vendor| vendor.to_lowercase())
-    };
-    match (vendor(author), vendor(reviewer)) {
-        (Some(one), Some(other)) if one != other => None,
-        (Some(_), Some(vendor)) => Some(format!(
-            "`{author}` and `{reviewer}` both have the vendor {vendor}; this project requires a reviewer from another vendor"
-        )),
-        (None, _) => Some(unknown_vendor(author)),
-        (_, None) => Some(unknown_vendor(reviewer)),
-    }
-}
-
-fn unknown_vendor(agent: &message_schema::id::AgentName) -> String {
-    format!(
-        "the vendor of `{agent}` is not known; this project requires a reviewer from another vendor than the author's"
-    )
-}
-
 /// Returns the reason only a person may approve the change, if there is one. A request that does not name its files may
 /// touch any.
 fn human_paths(policy: &Policy, change: &Change) -> Option<String> {
@@ -276,29 +252,6 @@ fn human_paths(policy: &Policy, change: &Change) -> Option<String> {
     (!held.is_empty()).then(|| format!("only a person may approve changes of {}", named(&held)))
 }
 
-/// Returns the files of a change that are tests by their path or name.
-pub fn edited_tests(files: &[RepoPath]) -> Vec<&RepoPath> {
-    files.iter().filter(|file| is_test(file.as_str())).collect()
-}
-
-fn is_test(path: &str) -> bool {
-    let (folders, name) = path.rsplit_once('/').unwrap_or(("", path));
-    let is_folder = |folder: &str| {
-        matches!(
-            folder,
-            "test" | "tests" | "spec" | "specs" | "__tests__" | "testdata" | "__snapshots__"
-        )
-    };
-    let stem = name.split('.').next().unwrap_or(name);
-    folders.split('/').any(is_folder)
-        || matches!(stem, "test" | "tests" | "conftest")
-        || stem.starts_with("test_")
-        || ["_test", "_tests", "_spec", "Test", "Tests", "Spec"]
-            .iter()
-            .any(|end| stem.ends_with(end))
-        || [".test.", ".spec."].iter().any(|part| name.contains(part))
-}
-
 /// Returns the last result of each command; a run that the daemon's side saw replaces the response's claim.
 pub(crate) fn seen<'a>(
     said: BTreeMap<&'a str, message_schema::packet::CommandResult>,
@@ -315,33 +268,4 @@ pub(crate) fn seen<'a>(
         (run.command.as_str(), result)
     }));
     last
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn tests_are_known_by_their_folder_or_their_name() {
-        for test in [
-            "tests/it/a.rs",
-            "src/parser/test/x.c",
-            "a_test.go",
-            "test_a.py",
-            "web/a.test.ts",
-            "spec/a.rb",
-            "src/FooTest.java",
-            "conftest.py",
-        ] {
-            assert!(is_test(test), "{test}");
-        }
-        for other in [
-            "src/attest.rs",
-            "latest/a.rs",
-            "src/contest.py",
-            "testing.md",
-        ] {
-            assert!(!is_test(other), "{other}");
-        }
-    }
 }

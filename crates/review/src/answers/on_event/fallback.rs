@@ -7,7 +7,6 @@ use message_schema::id::AgentName;
 use super::context::{Consequences, Declined, EventContext};
 use super::reviewer::{given_up, open_request};
 use crate::parts::day_budget::DayBudget;
-use crate::parts::evidence::{Between, same_vendor};
 use crate::parts::review::Review;
 use crate::words::event::Which;
 use crate::words::failure::FailureCause;
@@ -119,12 +118,9 @@ fn reassigned(
 /// True if an answer of this agent could end the review: it has no other review of the pull request, with which its
 /// messages could be confused, and its vendor does not bar it from approving.
 fn can_review(context: &EventContext<'_>, key: &ReviewKey, name: &AgentName) -> bool {
-    let between = Between {
-        author: &key.author,
-        reviewer: name,
-    };
+    let policy = context.policy;
     let is_barred =
-        context.policy.gate.reviewer_other_vendor && same_vendor(context.policy, between).is_some();
+        policy.gate.reviewer_other_vendor && policy.same_vendor(&key.author, name).is_some();
     let mut others = context
         .state
         .of_pr(key.repo.as_ref(), &key.pr)

@@ -5,7 +5,7 @@ use inspect::status::WorkspaceStatus;
 use inspect::verdict::{ApprovalQuestion, ApprovalVerdict};
 use message_schema::id::{CommitSha, FindingId};
 use message_schema::packet::Severity;
-use review::{Clause, Phase, Policy, Review, ReviewKey, Thread};
+use review::{Clause, ObservedRun, Phase, Policy, Review, ReviewKey, Thread};
 use serde::Serialize;
 
 /// The gate of one review. Fields are added, never changed.
@@ -186,37 +186,16 @@ fn nits(review: &Review) -> ClauseView {
 
 fn validation(review: &Review, policy: &Policy) -> ClauseView {
     let clause = Clause::Validation.as_str();
-    let required: Vec<&str> = match review.phase.invocation() {
-        Some(open) => review::required_commands(policy, open)
-            .into_iter()
-            .collect(),
-        None => policy
-            .gate
-            .validation_commands
-            .iter()
-            .map(|command| command.trim())
-            .collect(),
-    };
+    let required = review::commands_so_far(policy, review);
     if required.is_empty() && !policy.gate.require_validation {
         return view(clause, ClauseState::Met, "no command is required");
     }
-    let last = |command: &str| {
-        review
-            .reading
-            .runs
-            .iter()
-            .find(|run| run.command == command)
+    let with = |is_so: fn(Option<&ObservedRun>) -> bool| -> Vec<&str> {
+        let required = required.iter().filter(|(_, run)| is_so(**run));
+        required.map(|(command, _)| *command).collect()
     };
-    let failed: Vec<&str> = required
-        .iter()
-        .copied()
-        .filter(|command| last(command).is_some_and(|run| !run.passed()))
-        .collect();
-    let missing: Vec<&str> = required
-        .iter()
-        .copied()
-        .filter(|command| last(command).is_none())
-        .collect();
+    let failed = with(|run| run.is_some_and(|run| !run.passed()));
+    let missing = with(|run| run.is_none());
     let is_approved = review.phase.approval().is_some();
     if !failed.is_empty() && !is_approved {
         return view(
@@ -266,11 +245,7 @@ fn approver(
     review: &Review,
     policy: &Policy,
 ) -> ClauseView {
-    let barred = if standing.index.state().is_advised(policy, key, review) {
-        Vec::new()
-    } else {
-        review::approval_barred(policy, key, review)
-    };
+    let barred = standing.index.state().lgtm_barred(policy, key, review);
     if barred.is_empty() {
         return view(
             "approver",
@@ -291,5 +266,58 @@ fn approval(key: &ReviewKey, check: Option<&ApprovalVerdict>) -> ClauseView {
             view("head", ClauseState::ToCome, checked.summary.clone())
         }
         Some(checked) => view("head", ClauseState::Broken, checked.summary.clone()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    /// A review whose open request is for `abc1234` and wants `cargo test`, which ran once.
+    fn ran(head: &str, exit: i32) -> Review {
+        let review = json!({
+            "generation": 1, "rounds": 2, "granted": 0, "first_round": 1, "round": 1, "asked": 1,
+            "since": "2026-02-13T10:00:00Z", "priority": "P1",
+            "phase": { "reviewing": {
+                "request": "q-1", "priority": "P1", "turns": 8, "runtime_s": 600, "attempts_left": 3,
+                "supersessions_left": 2, "pick_up_by": "2026-02-13T11:00:00Z", "head": "abc1234",
+                "validation_commands": ["cargo test"],
+            } },
+            "reading": { "change": {}, "runs": [{
+                "command": "cargo test", "exit": exit, "duration_ms": 1, "head": head,
+                "output": format!("sha256:{}", "0".repeat(64)),
+            }] },
+        });
+        serde_json::from_value(review).expect("a review")
+    }
+
+    #[test]
+    fn a_run_counts_only_on_the_commit_of_the_round() {
+        let is = |head, exit| {
+            let clause = validation(&ran(head, exit), &Policy::default());
+            (clause.is, clause.what)
+        };
+        let clause = |is, what: &str| (is, what.to_owned());
+        let missing = clause(ClauseState::ToCome, "to be recorded as passing: cargo test");
+        assert_eq!(
+            is("abc1234", 0),
+            clause(ClauseState::Met, "recorded as passing")
+        );
+        assert_eq!(
+            is("abc1234", 1),
+            clause(ClauseState::Broken, "failed: cargo test")
+        );
+        assert_eq!(is("def5678", 0), missing);
+        assert_eq!(is("def5678", 1), missing);
+    }
+
+    #[test]
+    fn a_command_that_passed_is_not_asked_for_beside_one_that_did_not_run() {
+        let mut policy = Policy::default();
+        policy.gate.validation_commands = vec!["cargo build".to_owned()];
+        let clause = validation(&ran("abc1234", 0), &policy);
+        assert_eq!(clause.what, "to be recorded as passing: cargo build");
     }
 }

@@ -89,6 +89,15 @@ pub enum ReadingStep {
 }
 
 impl ReadingState {
+    /// Returns the runs that count for an approval of this commit: those on exactly it. Where either commit is not known
+    /// none counts.
+    pub fn runs_on(&self, commit: Option<&CommitSha>) -> impl Iterator<Item = &ObservedRun> {
+        self.runs.iter().filter(move |run| {
+            let on = run.head.as_ref().zip(commit);
+            on.is_some_and(|(on, commit)| on.same_commit(commit))
+        })
+    }
+
     /// Forgets which files the runner saw read: another reviewer read them. Runs of commands count for every reviewer.
     pub fn forget_reader(&mut self) {
         self.observed.clear();

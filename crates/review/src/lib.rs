@@ -46,8 +46,8 @@ pub use pair_machine::{
     Transcript,
 };
 pub use parts::day_budget::{DayBudget, UsedUp};
-pub use parts::evidence::{approval_barred, observed_runs};
-pub use parts::gate::{nit_cover, required_commands, validation_faults};
+pub use parts::evidence::approval_barred;
+pub use parts::gate::{commands_so_far, nit_cover, required_commands, validation_faults};
 pub use parts::isolated::{Cycle, gate, resembles, threads};
 pub use parts::open_pair::OpenPair;
 pub use parts::pulls::Pull;

@@ -5,7 +5,7 @@ mod ended;
 
 use chrono::{DateTime, Utc};
 use message_schema::id::AgentName;
-use review::{Deadline, Invocation, Phase, Policy, Review, ReviewKey, Side};
+use review::{Deadline, Invocation, ObservedRun, Phase, Policy, Review, ReviewKey, Side};
 use serde::Serialize;
 use workspace::shell::quoted;
 
@@ -424,13 +424,14 @@ impl Look<'_> {
             .filter(|(_, thread)| thread.blocks_approval() || thread.is_open())
             .map(|(id, thread)| threads::in_the_way(id, thread))
             .collect();
-        if let Some(open) = self.review.phase.invocation() {
-            gate.extend(self.barred());
-            let project = &self.policy.gate.validation_commands;
-            let commands = project.iter().chain(&open.validation_commands);
+        if self.review.phase.invocation().is_some() {
+            let (policy, key, review) = (self.policy, self.key, self.review);
+            let state = self.standing.index.state();
+            gate.extend(state.lgtm_barred(policy, key, review));
+            let commands = review::commands_so_far(policy, review).into_iter();
+            let unmet = commands.filter(|(_, run)| !run.is_some_and(ObservedRun::passed));
             gate.extend(
-                commands
-                    .map(|command| format!("`{}` is to be recorded as passing", command.trim())),
+                unmet.map(|(command, _)| format!("`{command}` is to be recorded as passing")),
             );
         }
         gate

@@ -338,7 +338,7 @@ impl Ask {
     pub fn observed_runs(&self, named: Option<&CommitSha>) -> Vec<ObservedRun> {
         let reading = self.review.iter().map(|review| &review.reading);
         let commit = named.or(self.head.as_ref());
-        let runs = reading.flat_map(|reading| review::observed_runs(reading, commit));
+        let runs = reading.flat_map(|reading| reading.runs_on(commit));
         runs.cloned().collect()
     }
 

@@ -65,7 +65,7 @@ pub(crate) fn examine<'a>(
             evidence.missing.push(file.clone());
         }
     }
-    let observed: Vec<&ObservedRun> = observed_runs(reading, head).collect();
+    let observed: Vec<&ObservedRun> = reading.runs_on(head).collect();
     let runs = packet
         .and_then(|packet| packet.qa_validation.as_ref())
         .map_or(&[][..], |qa| &qa.commands_run);
@@ -122,17 +122,6 @@ fn missing(change: &Change, said: &[&Examined], evidence: &ApprovalEvidence) -> 
         missing.push("it names no file that was examined".to_owned());
     }
     missing
-}
-
-/// Returns the runs on exactly this commit.
-pub fn observed_runs<'a>(
-    reading: &'a ReadingState,
-    head: Option<&'a CommitSha>,
-) -> impl Iterator<Item = &'a ObservedRun> {
-    reading.runs.iter().filter(move |run| {
-        let on = run.head.as_ref().zip(head);
-        on.is_some_and(|(on, head)| on.same_commit(head))
-    })
 }
 
 impl Examination {

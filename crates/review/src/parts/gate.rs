@@ -8,6 +8,7 @@ use message_schema::id::{CommitSha, FindingId};
 use message_schema::packet::{CommandResult, CommandRun, FindingsPacket, Severity};
 
 use crate::parts::evidence;
+use crate::parts::review::Review;
 use crate::words::phase::Invocation;
 use crate::words::reading::ObservedRun;
 use crate::words::refusal::{Clause, Fault};
@@ -35,6 +36,21 @@ pub fn required_commands<'a>(policy: &'a Policy, invocation: &'a Invocation) -> 
         .iter()
         .chain(&policy.gate.validation_commands);
     named.map(|command| command.trim()).collect()
+}
+
+/// Returns the commands that must be recorded as passing, each with the run that the gate will count for an approval of
+/// the round's commit, if the daemon's side saw one. Without an open request they are the project's.
+pub fn commands_so_far<'a>(
+    policy: &'a Policy,
+    review: &'a Review,
+) -> BTreeMap<&'a str, Option<&'a ObservedRun>> {
+    let open = review.phase.invocation();
+    let of_request = open.into_iter().flat_map(|open| &open.validation_commands);
+    let required = of_request.chain(&policy.gate.validation_commands);
+    let commit = open.and_then(|open| open.head.as_ref());
+    let seen = |command| (review.reading.runs_on(commit)).find(|run| run.command == command);
+    let required = required.map(|command| command.trim());
+    required.map(|command| (command, seen(command))).collect()
 }
 
 /// The gate's result for an lgtm.

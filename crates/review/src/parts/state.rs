@@ -7,6 +7,7 @@ use chrono::{DateTime, Utc};
 use message_schema::id::{AgentName, ConversationId, MessageId, PrNumber, Repo};
 
 use crate::parts::admission::Admission;
+use crate::parts::evidence::approval_barred;
 use crate::parts::open_pair::OpenPair;
 use crate::parts::pulls::{Pull, Pulls};
 use crate::parts::review::{FIX_REVIEWS_MAX, Review};
@@ -195,6 +196,14 @@ impl State {
             Profile::Gate => false,
             Profile::Advisory => review.fixes.is_none() && !policy.handoff.bots.contains(author),
         }
+    }
+
+    /// Returns the reasons that no lgtm of this reviewer passes, whatever it says; none where the gate only advises.
+    pub fn lgtm_barred(&self, policy: &Policy, key: &ReviewKey, review: &Review) -> Vec<String> {
+        if self.is_advised(policy, key, review) {
+            return Vec::new();
+        }
+        approval_barred(policy, key, review)
     }
 
     /// Returns the reviews of one pull request: of the repository, if one is named, and those that name none.

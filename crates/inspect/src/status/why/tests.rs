@@ -8,6 +8,7 @@ use review::{
     Approval, CloseReason, EscalationReason, GENERATIONS_MAX, GIVEN_BACK_PER_DAY, Phase, Policy,
     PullAction, PullEvent, Review, ReviewKey, State,
 };
+use serde_json::json;
 use spool::{Digest, Folded, Verified};
 use workspace::index::LedgerIndex;
 
@@ -337,4 +338,42 @@ fn the_mail_of_a_reviewer_that_took_over_waits_for_the_daemon_too() {
         Missing::Request,
         "a reviewer that was replaced moves nothing"
     );
+}
+
+/// A request for `abc1234` that is taken and wants `cargo test`, with what the daemon's side saw of that command.
+fn asked(runs: &[(&str, i32)]) -> Review {
+    let open = json!({
+        "request": "q-1", "priority": "P1", "turns": 8, "runtime_s": 600, "attempts_left": 3,
+        "supersessions_left": 2, "pick_up_by": now(), "taken_at": now(), "head": "abc1234",
+        "validation_commands": [" cargo test"],
+    });
+    let run = |(head, exit): &(&str, i32)| {
+        let run = json!({
+            "command": "cargo test", "exit": exit, "duration_ms": 1, "head": head,
+            "output": format!("sha256:{}", "0".repeat(64)),
+        });
+        serde_json::from_value(run).expect("a run")
+    };
+    let mut review = review(Phase::Reviewing(
+        serde_json::from_value(open).expect("an open request"),
+    ));
+    review.reading.runs = runs.iter().map(run).collect();
+    review
+}
+
+#[test]
+fn a_command_is_in_the_way_once_until_it_passed_on_the_commit_of_the_round() {
+    let mut policy = Policy::default();
+    policy.gate.validation_commands = vec!["cargo test ".to_owned()];
+    let gate = |runs| {
+        let review = asked(runs);
+        let standing = standing(&review, None, true);
+        let why = standing.why(&key(), &review, &policy, now(), &spell);
+        why.gate
+    };
+    let unmet = ["`cargo test` is to be recorded as passing"];
+    assert_eq!(gate(&[]), unmet);
+    assert_eq!(gate(&[("abc1234", 1)]), unmet);
+    assert_eq!(gate(&[("def5678", 0)]), unmet, "a run on another commit");
+    assert_eq!(gate(&[("abc1234", 0)]), [""; 0]);
 }

@@ -172,11 +172,7 @@ impl WorkspaceStatus {
             | Phase::Reviewing(_)
             | Phase::Fixing { .. }
             | Phase::Addressed { .. } => {
-                let held = review
-                    .threads
-                    .iter()
-                    .find(|(_, thread)| thread.blocking && thread.is_held());
-                if let Some((id, _)) = held {
+                if let Some((id, _)) = review.held_blockers().next() {
                     problems.push(held_blocker(key, id, self.is_alone(key), &commands));
                 }
             }

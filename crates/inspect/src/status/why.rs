@@ -373,16 +373,15 @@ impl Look<'_> {
             format!("feedback {pr} --findings FILE"),
             "answers with findings",
         )];
-        let is_held = |thread: &review::Thread| thread.blocking && thread.is_held();
-        let mut threads = self.review.threads.values();
-        if !self.barred().is_empty() {
-            if !threads.any(review::Thread::blocks_approval) {
-                let what = "approves what no agent may";
-                fixes.push(self.commands.person(&self.named("review approve"), what));
-            }
-        } else if !self.review.threads.values().any(is_held) {
+        let (policy, key, review) = (self.policy, self.key, self.review);
+        let state = self.standing.index.state();
+        let mut threads = review.threads.values();
+        if state.may_approve(policy, key, review) {
             let words = format!("lgtm {pr}");
             fixes.push(agent(words, "approves, if the quality gate passes"));
+        } else if !threads.any(review::Thread::blocks_approval) {
+            let what = "approves what no agent may";
+            fixes.push(self.commands.person(&self.named("review approve"), what));
         }
         fixes
     }
@@ -401,15 +400,6 @@ impl Look<'_> {
             String::new()
         };
         format!("{pr}{}{name}", of_repo(self.key))
-    }
-
-    /// The reasons why no lgtm of this reviewer passes, whatever its content.
-    fn barred(&self) -> Vec<String> {
-        let (policy, key, review) = (self.policy, self.key, self.review);
-        if self.standing.index.state().is_advised(policy, key, review) {
-            return Vec::new();
-        }
-        review::approval_barred(policy, key, review)
     }
 
     /// The obstacles to an approval of the review.

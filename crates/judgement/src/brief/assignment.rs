@@ -29,25 +29,10 @@ impl Legal {
 pub(super) struct Assignment<'a> {
     pub(super) review: &'a Review,
     pub(super) round_kind: RoundKind,
-    /// True if no lgtm of this reviewer passes, whatever it says about threads.
-    pub(super) is_barred: bool,
+    /// True if some lgtm could pass the gate.
+    pub(super) may_approve: bool,
     /// True if the quality gate only advises.
     pub(super) advised: bool,
-}
-
-impl Assignment<'_> {
-    /// True if some response could pass the gate, as far as threads are concerned: no agent can move a blocker that a
-    /// person holds.
-    pub(super) fn may_approve(&self) -> bool {
-        self.advised || (!self.is_barred && held_blockers(self.review).next().is_none())
-    }
-}
-
-pub(super) fn held_blockers(review: &Review) -> impl Iterator<Item = (&FindingId, &Thread)> {
-    review
-        .threads
-        .iter()
-        .filter(|(_, thread)| thread.blocking && thread.is_held())
 }
 
 /// Returns the resolved threads that a response can still reopen.

@@ -26,7 +26,7 @@ pub use answer::{
 pub use assignment::Legal;
 pub use wire::WireResponse;
 
-use self::assignment::{Assignment, held_blockers};
+use self::assignment::Assignment;
 use review::{
     Change, Invocation, Policy, ReviewKey, RoundKind, State, Thread, ToldAlert, edited_tests,
     required_commands,
@@ -176,14 +176,13 @@ pub struct OpenThread {
 pub fn brief(state: &State, policy: &Policy, key: &ReviewKey, now: DateTime<Utc>) -> Option<Brief> {
     let review = state.review(key)?;
     let open = review.phase.invocation()?;
-    let barred = review::approval_barred(policy, key, review);
     let assignment = Assignment {
         review,
-        is_barred: !barred.is_empty(),
+        may_approve: state.may_approve(policy, key, review),
         round_kind: review.round_kind(),
         advised: state.is_advised(policy, key, review),
     };
-    let held = held_blockers(review).map(|(id, thread)| HeldThread {
+    let held = review.held_blockers().map(|(id, thread)| HeldThread {
         id: id.clone(),
         severity: thread.severity,
         title: thread.title.clone(),
@@ -210,13 +209,13 @@ pub fn brief(state: &State, policy: &Policy, key: &ReviewKey, now: DateTime<Utc>
         last_round: assignment.round_kind == RoundKind::Last,
         head: open.head.clone(),
         budget: budget(open, now),
-        lgtm_possible: assignment.may_approve(),
+        lgtm_possible: assignment.may_approve,
         held_threads: held.collect(),
         open_threads: threads.collect(),
         alerts: open.alerts.iter().map(ToldAlert::from).collect(),
         look_first: touched.unwrap_or_default(),
         change: change(&review.reading.change),
-        approval_barred: barred,
+        approval_barred: review::approval_barred(policy, key, review),
         validation_commands: required_commands(policy, open)
             .into_iter()
             .map(str::to_owned)

@@ -41,7 +41,7 @@ pub(super) fn of(assignment: &Assignment<'_>) -> String {
         ("examined", EXAMINED.as_str()),
     ]);
     let mut verdicts = vec![feedback(assignment, &mut definitions)];
-    if assignment.may_approve() {
+    if assignment.may_approve {
         verdicts.push(lgtm(assignment, &mut definitions));
     }
     let verdicts = format!(r#"{{"anyOf":[{}]}}"#, verdicts.join(","));

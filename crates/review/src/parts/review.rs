@@ -126,11 +126,13 @@ impl Review {
 
     /// True if nothing blocking is open, but a person holds a blocking thread.
     pub(crate) fn is_left_to_a_person(&self) -> bool {
-        self.open_blockers() == 0
-            && self
-                .threads
-                .values()
-                .any(|thread| thread.blocking && thread.is_held())
+        self.open_blockers() == 0 && self.held_blockers().next().is_some()
+    }
+
+    /// Returns the blocking threads that a person holds. No agent can move them, so no lgtm passes while there is one.
+    pub fn held_blockers(&self) -> impl Iterator<Item = (&FindingId, &Thread)> {
+        let threads = self.threads.iter();
+        threads.filter(|(_, thread)| thread.blocking && thread.is_held())
     }
 
     /// Returns the number of threads that block and are still open.

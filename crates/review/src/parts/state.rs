@@ -206,6 +206,14 @@ impl State {
         approval_barred(policy, key, review)
     }
 
+    /// True if some lgtm could pass the gate: nothing bars its reviewer and no person holds a blocker, or the gate only
+    /// advises.
+    pub fn may_approve(&self, policy: &Policy, key: &ReviewKey, review: &Review) -> bool {
+        self.is_advised(policy, key, review)
+            || approval_barred(policy, key, review).is_empty()
+                && review.held_blockers().next().is_none()
+    }
+
     /// Returns the reviews of one pull request: of the repository, if one is named, and those that name none.
     pub(crate) fn of_pr<'a, 'r>(
         &'a self,

@@ -1,12 +1,11 @@
 //! The missing step of a review that has ended, by an approval for no current head, by an escalation, or with its pull
 //! request; and whether the limits let anybody go on.
 
-use chrono::{DateTime, TimeDelta, Utc};
 use message_schema::Code;
 use message_schema::id::MessageId;
 use review::{
     Act, Approval, CloseReason, DeclinedEvent, EscalationReason, Event, EventRecord,
-    GIVEN_BACK_PER_DAY, PersonsDecision, Policy, ReportedEvent, Review, ReviewKey, Which, on_event,
+    PersonsDecision, Policy, ReportedEvent, Which, on_event,
 };
 
 use super::{Diagnosis, Look, Missing};
@@ -121,12 +120,7 @@ impl Look<'_> {
             | EscalationReason::Reviewer(_) => vec![reopen],
         };
         let mut answer = self.given_back(missing, ways);
-        let held = self
-            .review
-            .threads
-            .iter()
-            .find(|(_, thread)| thread.blocking && thread.is_held());
-        if let Some((id, _)) = held {
+        if let Some((id, _)) = self.review.held_blockers().next() {
             answer.fixes.push(self.commands.person(
                 &format!("{} {id}", self.named("thread resolve")),
                 "marks a held thread as resolved",
@@ -149,8 +143,10 @@ impl Look<'_> {
         let Some(declined) = barred.filter(|_| fixes.is_empty()) else {
             return self.decision(missing, fixes);
         };
-        let further = match (declined.code, self.given_back_again_at()) {
-            (Code::ReopenLimitExceeded, Some(at)) => {
+        let state = self.standing.index.state();
+        let given_back = state.given_back_too_often(self.key, self.now);
+        let further = match (declined.code, given_back) {
+            (Code::ReopenLimitExceeded, Some((_, at))) => {
                 format!(", and can be again at {}", at.format("%Y-%m-%dT%H:%M:%SZ"))
             }
             (_, _) => ", so no agent can continue".to_owned(),
@@ -255,31 +251,6 @@ impl Look<'_> {
     pub(super) fn named(&self, word: &str) -> String {
         let is_alone = self.standing.is_alone(self.key);
         format!("{word} {}", named(self.key, is_alone))
-    }
-
-    fn same_pr(&self) -> impl Iterator<Item = &Review> {
-        let is_same = |key: &ReviewKey| {
-            key.repo.is_none() || self.key.repo.is_none() || key.repo == self.key.repo
-        };
-        self.standing
-            .index
-            .state()
-            .reviews_of(&self.key.pr)
-            .filter(move |(key, _)| is_same(key))
-            .map(|(_, review)| review)
-    }
-
-    /// The time from which people may give the pull request back again, if they may not now.
-    fn given_back_again_at(&self) -> Option<DateTime<Utc>> {
-        let day = TimeDelta::hours(24);
-        let mut times: Vec<_> = self
-            .same_pr()
-            .flat_map(|review| &review.given_back)
-            .filter(|at| **at > self.now - day)
-            .collect();
-        times.sort_unstable();
-        let first = times.len().checked_sub(GIVEN_BACK_PER_DAY)?;
-        Some(*times[first] + day)
     }
 }
 

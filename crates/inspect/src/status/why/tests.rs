@@ -6,7 +6,7 @@ use message_schema::envelope::Priority;
 use message_schema::limit::Rounds;
 use review::{
     Approval, CloseReason, EscalationReason, GENERATIONS_MAX, GIVEN_BACK_PER_DAY, Phase, Policy,
-    PullAction, PullEvent, Review, ReviewKey, State,
+    Profile, PullAction, PullEvent, Review, ReviewKey, State,
 };
 use serde_json::json;
 use spool::{Digest, Folded, Verified};
@@ -376,4 +376,34 @@ fn a_command_is_in_the_way_once_until_it_passed_on_the_commit_of_the_round() {
     assert_eq!(gate(&[("abc1234", 1)]), unmet);
     assert_eq!(gate(&[("def5678", 0)]), unmet, "a run on another commit");
     assert_eq!(gate(&[("abc1234", 0)]), [""; 0]);
+}
+
+#[test]
+fn an_lgtm_is_proposed_wherever_the_brief_offers_one() {
+    let held = json!({
+        "severity": "P1", "blocking": true, "opened_in": 1, "state": { "held": "person" },
+        "dialogue": { "stance": "seeks_change", "round_count": 0, "replies": 0 },
+    });
+    let mut review = asked(&[]);
+    review.threads.insert(
+        "F-1-001".parse().expect("an id"),
+        serde_json::from_value(held).expect("a thread"),
+    );
+    let proposes = |profile| {
+        let policy = Policy {
+            profile,
+            ..Policy::default()
+        };
+        let standing = standing(&review, None, true);
+        let fixes = standing.why(&key(), &review, &policy, now(), &spell).fixes;
+        let is_proposed = fixes.iter().any(|fix| fix.run.contains("lgtm 86"));
+        let may = standing.index.state().may_approve(&policy, &key(), &review);
+        assert_eq!(is_proposed, may, "{profile:?}");
+        is_proposed
+    };
+    assert!(!proposes(Profile::Gate));
+    assert!(
+        proposes(Profile::Advisory),
+        "a gate that only advises refuses nothing"
+    );
 }

@@ -2,12 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use chrono::TimeDelta;
+use chrono::{DateTime, TimeDelta, Utc};
 use message_schema::Code;
 use message_schema::id::{CommitSha, FindingId};
 
 use super::context::{Consequences, Declined, EventContext};
 use crate::parts::review::{GIVEN_BACK_PER_DAY, Review};
+use crate::parts::state::State;
 use crate::words::deadline::patience;
 use crate::words::event::{Act, PersonsDecision};
 use crate::words::key::ReviewKey;
@@ -235,20 +236,31 @@ fn released(review: &Review) -> BTreeMap<FindingId, Thread> {
 
 /// Declines if people have given the pull request back too often.
 fn check_given_back(context: &EventContext<'_>, key: &ReviewKey) -> Result<(), Declined> {
-    let since = context.now - TimeDelta::hours(24);
-    let reviews = context.state.of_pr(key.repo.as_ref(), &key.pr);
-    let times = reviews
-        .flat_map(|(_, review)| &review.given_back)
-        .filter(|at| **at > since)
-        .count();
-    if times < GIVEN_BACK_PER_DAY {
+    let Some((times, _)) = context.state.given_back_too_often(key, context.now) else {
         return Ok(());
-    }
+    };
     let why = format!(
         "pull request {} was given back to the agents {times} times within 24 hours",
         key.pr
     );
     Err(Declined::new(Code::ReopenLimitExceeded, why))
+}
+
+impl State {
+    /// Returns how often people gave the pull request back within 24 hours and when they may again, if not now.
+    pub fn given_back_too_often(
+        &self,
+        key: &ReviewKey,
+        now: DateTime<Utc>,
+    ) -> Option<(usize, DateTime<Utc>)> {
+        let day = TimeDelta::hours(24);
+        let reviews = self.of_pr(key.repo.as_ref(), &key.pr);
+        let times = reviews.flat_map(|(_, review)| &review.given_back);
+        let mut times: Vec<_> = times.filter(|at| **at > now - day).collect();
+        times.sort_unstable();
+        let first = times.len().checked_sub(GIVEN_BACK_PER_DAY)?;
+        Some((times.len(), *times[first] + day))
+    }
 }
 
 /// Returns the step that changes one thread. If no blocker is left open but a person holds one, no agent can bring

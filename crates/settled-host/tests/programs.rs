@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::io::{BufRead as _, BufReader};
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 
@@ -216,6 +217,67 @@ fn the_first_host_brings_the_ledger_and_the_next_one_takes_it_over() {
         }
     }
     assert_eq!(hosts.tower.ledger(), hosts.laptop.ledger());
+}
+
+/// Has this hook decide about each push into the repository.
+fn decide_pushes(repository: &Path, script: &str) {
+    let hook = repository.join("hooks/pre-receive");
+    fs::write(&hook, format!("#!/bin/sh\n{script}\n")).expect("a hook");
+    fs::set_permissions(&hook, fs::Permissions::from_mode(0o755)).expect("a mode");
+}
+
+#[test]
+fn the_first_host_has_joined_once_the_log_has_its_record() {
+    let hosts = Hosts::apart();
+    let (log, repository) = (hosts.log("ledger.git"), hosts.path("ledger.git"));
+    let join = ["join", &log, "--as", "tower", "--agents", "claude"];
+    decide_pushes(&repository, "exit 1");
+    let told = hosts.tower.fails(9, &join);
+    assert!(told.contains("pre-receive hook declined"), "{told}");
+    assert_eq!(hosts.tower.ledger(), "");
+    // An answer that comes late is waited for.
+    decide_pushes(&repository, "sleep 2");
+    let told = hosts.tower.done(&join);
+    assert!(told.contains("with 1 records"), "{told}");
+    assert!(told.contains("it is the first host"), "{told}");
+    hosts.tower.done(&["serve", "--once"]);
+    assert_eq!(hosts.tower.ledger().lines().count(), 1);
+}
+
+#[test]
+fn of_two_hosts_that_join_an_empty_log_at_once_each_has_joined_or_says_that_it_has_not() {
+    let hosts = Hosts::apart();
+    let log = hosts.log("ledger.git");
+    let joins = [
+        (
+            &hosts.tower,
+            ["join", &log, "--as", "tower", "--agents", "claude"],
+        ),
+        (
+            &hosts.laptop,
+            ["join", &log, "--as", "laptop", "--agents", "codex"],
+        ),
+    ];
+    // Each reads the log before the push of the other ends.
+    decide_pushes(&hosts.path("ledger.git"), "sleep 1");
+    let told = std::thread::scope(|both| {
+        let running = joins.map(|(host, join)| both.spawn(move || host.run(&join)));
+        running.map(|running| running.join().expect("an output"))
+    });
+    let first = told
+        .iter()
+        .filter(|output| String::from_utf8_lossy(&output.stdout).contains("it is the first host"));
+    assert_eq!(first.count(), 1, "{told:?}");
+    for ((host, join), output) in joins.into_iter().zip(&told) {
+        if !output.status.success() {
+            assert_eq!(output.status.code(), Some(9), "{output:?}");
+            host.done(&join);
+        }
+    }
+    hosts.tower.done(&["serve", "--once"]);
+    hosts.laptop.done(&["serve", "--once"]);
+    assert_eq!(hosts.tower.ledger(), hosts.laptop.ledger());
+    assert_eq!(hosts.tower.ledger().lines().count(), 2);
 }
 
 #[test]

@@ -4,7 +4,7 @@
 //! Nothing is written to the log before all checks pass, and every step can be repeated.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use fleet::Fleet;
 use message_schema::id::AgentName;
@@ -13,7 +13,7 @@ use serde::Serialize;
 use settled_host::keys::HostKey;
 use settled_host::place::{AccessFile, HostDirectory, LogPlace};
 use spool::Os;
-use spool::log::{HostName, Local, Log, LogError};
+use spool::log::{Appended, Head, HostName, Local, Log, LogError, Ring, Signed};
 use views::answer::CommandOutput;
 use views::exit::Exit;
 use views::failure::Failure;
@@ -129,12 +129,19 @@ pub(super) fn run(args: &JoinArgs, context: &HostContext) -> Result<Exit, Failur
         (true, true) => after,
         (true, false) => survey.beginning(),
     };
+    let (log, answer) = Watched::new(log);
     let sharing = member::sharing(root, &shared, log, fleet)?;
     let mut member = Member::open_to_join(root, sharing)?;
-    member.follow(survey.end)?;
-    member.record(&joined)?;
+    let recorded = member
+        .follow(survey.end)
+        .and_then(|()| member.record_while(&joined, || !answer.is_final()));
     let (fleet, records) = (member.fleet(), member.records());
     member.close();
+    recorded.map_err(|failure| match answer.failure() {
+        Some(answered) => answered,
+        None if began && is_begun_by_another(&own, &shared, &key) => began_meanwhile(),
+        None => failure,
+    })?;
     let agents: Vec<AgentName> = fleet.agents().cloned().collect();
     // An agent of another host needs a mailbox here too, so that mail can be addressed to it.
     make_workspace(root, &agents)?;
@@ -145,7 +152,8 @@ pub(super) fn run(args: &JoinArgs, context: &HostContext) -> Result<Exit, Failur
         host: shared.host.to_string(),
         log: shared.log.clone(),
         workspace: shared.workspace.clone(),
-        began,
+        // Of two hosts that join an empty log at the same time, only one is the first.
+        began: began && fleet.members().count() == 1,
         records,
         agents: fleet.at_home(&shared.host).cloned().collect(),
         others: others.map(|(name, _)| name.to_string()).collect(),
@@ -289,6 +297,95 @@ fn agree_on_policy(root: &Path, fleet: &Fleet) -> Result<bool, Failure> {
     Ok(false)
 }
 
+/// True if a log that was empty when this host read it has another first host now.
+fn is_begun_by_another(own: &HostDirectory, shared: &SharedLog, key: &HostKey) -> bool {
+    let founder = own
+        .join(shared)
+        .ok()
+        .and_then(|mut log| survey(&mut *log).ok()?.founder);
+    founder.is_some_and(|founder| founder.key != key.public())
+}
+
+fn began_meanwhile() -> Failure {
+    let message = "another host joined the empty log at the same time; run this again".to_owned();
+    Failure::plain(Exit::Temporary, message)
+}
+
+/// A log that keeps its last answer to an append: the mailroom tells only that the batch was not taken.
+struct Watched {
+    log: Box<dyn Log>,
+    answer: LastAnswer,
+}
+
+/// The reason why the log did not take, or may not have taken, the last batch.
+#[derive(Clone, Default)]
+struct LastAnswer(Arc<Mutex<Option<LogError>>>);
+
+impl LastAnswer {
+    /// True if another try gets the same answer.
+    fn is_final(&self) -> bool {
+        let answer = self.locked();
+        answer.as_ref().is_some_and(|error| !error.is_retryable())
+    }
+
+    fn failure(&self) -> Option<Failure> {
+        let error = self.locked().take()?;
+        let failure = of_log(&error);
+        Some(if error.is_retryable() {
+            let message = format!(
+                "{}\n  the log may have the join all the same: run this again",
+                failure.message
+            );
+            Failure { message, ..failure }
+        } else {
+            failure
+        })
+    }
+
+    fn locked(&self) -> MutexGuard<'_, Option<LogError>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Watched {
+    fn new(log: Box<dyn Log>) -> (Box<dyn Log>, LastAnswer) {
+        let answer = LastAnswer::default();
+        let watched = Watched {
+            log,
+            answer: answer.clone(),
+        };
+        (Box::new(watched), answer)
+    }
+}
+
+impl Log for Watched {
+    fn head(&mut self) -> Result<Head, LogError> {
+        self.log.head()
+    }
+
+    fn append(&mut self, batch: &Signed) -> Result<Appended, LogError> {
+        let appended = self.log.append(batch);
+        *self.answer.locked() = match &appended {
+            Ok(Appended::Committed | Appended::Moved(_)) => None,
+            Ok(Appended::Unknown(why)) => Some(LogError::Unreachable { why: why.clone() }),
+            Err(error) => Some(error.clone()),
+        };
+        appended
+    }
+
+    fn follow(&mut self, from: Head) -> Result<Vec<Signed>, LogError> {
+        self.log.follow(from)
+    }
+
+    fn ring(&mut self, ring: Ring) {
+        self.log.ring(ring);
+    }
+
+    fn poll_ms(&self) -> u64 {
+        self.log.poll_ms()
+    }
+}
+
 /// Puts the records of this host's ledger into an empty log, or checks that they are a prefix of the log. Returns true
 /// if this host began the log.
 fn begin(
@@ -341,4 +438,55 @@ fn begin(
     } = shared;
     put_back(&mut local, log, survey.end, (workspace, host, key)).map_err(failed)?;
     Ok(true)
+}
+
+#[cfg(test)]
+mod tests {
+    use log_suite::{Shared, Weather, fixture};
+
+    use super::*;
+
+    /// A log that this host may only read.
+    struct ReadOnly(Box<dyn Log>);
+
+    impl Log for ReadOnly {
+        fn head(&mut self) -> Result<Head, LogError> {
+            self.0.head()
+        }
+
+        fn append(&mut self, _batch: &Signed) -> Result<Appended, LogError> {
+            let why = "permission denied".to_owned();
+            Err(LogError::Denied { why })
+        }
+
+        fn follow(&mut self, from: Head) -> Result<Vec<Signed>, LogError> {
+            self.0.follow(from)
+        }
+
+        fn ring(&mut self, ring: Ring) {
+            self.0.ring(ring);
+        }
+
+        fn poll_ms(&self) -> u64 {
+            self.0.poll_ms()
+        }
+    }
+
+    #[test]
+    fn a_join_that_the_log_denies_is_not_tried_again_and_says_why() {
+        let batch = fixture::batch(Head::EMPTY, &["one"], "tower");
+        let shared = Shared::new(1, Weather::default());
+        let (mut log, answer) = Watched::new(Box::new(ReadOnly(Box::new(shared.connect()))));
+        assert!(log.append(&batch).is_err());
+        assert!(answer.is_final());
+        let failure = answer.failure().expect("a refusal");
+        assert_eq!(failure.exit, Exit::Identity);
+        assert_eq!(
+            failure.message,
+            "the log refuses this host: permission denied"
+        );
+        let (mut log, answer) = Watched::new(Box::new(shared.connect()));
+        assert_eq!(log.append(&batch), Ok(Appended::Committed));
+        assert!(!answer.is_final() && answer.failure().is_none());
+    }
 }

@@ -207,6 +207,15 @@ impl Member {
 
     /// Records a change of hosts behind whatever end the log has by then.
     pub(super) fn record(&mut self, change: &HostChange) -> Result<(), Failure> {
+        self.record_while(change, || true)
+    }
+
+    /// Records it, and tries again only while that may help.
+    pub(super) fn record_while(
+        &mut self,
+        change: &HostChange,
+        may_help: impl Fn() -> bool,
+    ) -> Result<(), Failure> {
         let since = Instant::now();
         loop {
             let moment = self.clock.read();
@@ -214,7 +223,7 @@ impl Member {
                 Ok(()) => return Ok(()),
                 Err(HostChangeError::Refused(refusal)) => return Err(refused(&refusal)),
                 Err(HostChangeError::Spool(SpoolError::NotTaken { .. }))
-                    if since.elapsed() < PATIENCE => {}
+                    if since.elapsed() < PATIENCE && may_help() => {}
                 Err(error) => return Err(Failure::new(Exit::Temporary, &error)),
             }
             self.pass()?;
@@ -233,9 +242,21 @@ impl Member {
             // The agent has left its earlier home.
             return fleet.home(agent).is_some_and(|home| home.as_str() == to);
         }
+        if let HostChange::Joined(_) = change
+            && !self.has_recorded(&fleet)
+        {
+            // The first host follows an empty log with a fleet that already has it.
+            return false;
+        }
         let mut after = fleet.clone();
         let again = after.change(change, &self.host);
         again.is_ok_and(|()| after == fleet)
+    }
+
+    /// True if the fleet has a record of this host, as it does once a log has its join.
+    fn has_recorded(&self, fleet: &Fleet) -> bool {
+        let mut members = fleet.members();
+        members.any(|(name, member)| *name == self.host && member.last_record.is_some())
     }
 
     pub(super) fn records(&self) -> u64 {

@@ -100,7 +100,11 @@ impl LogPlace {
 }
 
 /// The directory with the files that this host needs for a shared ledger.
-pub struct HostDirectory(PathBuf);
+pub struct HostDirectory {
+    path: PathBuf,
+    /// True for a join, which tries the offered credentials before they replace the ones that work.
+    is_joining: bool,
+}
 
 /// A secret or certificate in that directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -120,6 +124,18 @@ pub enum AccessFile {
 }
 
 impl AccessFile {
+    const ALL: [AccessFile; 6] = [
+        AccessFile::Token,
+        AccessFile::Nkey,
+        AccessFile::Credentials,
+        AccessFile::Authority,
+        AccessFile::Certificate,
+        AccessFile::CertificateKey,
+    ];
+
+    /// A broker knows a host by one of these, so one of them takes the place of the others.
+    const SECRETS: [AccessFile; 3] = [AccessFile::Token, AccessFile::Nkey, AccessFile::Credentials];
+
     fn file(self) -> &'static str {
         match self {
             AccessFile::Token => "token",
@@ -135,58 +151,149 @@ impl AccessFile {
 impl HostDirectory {
     /// The directory of this workspace, which may not exist yet.
     pub fn of(root: &Path) -> HostDirectory {
-        HostDirectory(root.join(DIRECTORY))
+        HostDirectory {
+            path: root.join(DIRECTORY),
+            is_joining: false,
+        }
+    }
+
+    /// The same directory for a join, which reaches the log with the credentials that it is offered.
+    pub fn joining(root: &Path) -> HostDirectory {
+        HostDirectory {
+            is_joining: true,
+            ..HostDirectory::of(root)
+        }
+    }
+
+    /// True if the directory exists.
+    pub fn exists(&self) -> bool {
+        self.path.exists()
     }
 
     /// Creates the directory with access for its owner only.
     pub fn make(&self) -> Result<(), PlaceError> {
-        let made = DirBuilder::new().mode(0o700).create(&self.0);
+        self.make_private(&self.path)
+    }
+
+    fn make_private(&self, path: &Path) -> Result<(), PlaceError> {
+        let made = DirBuilder::new().mode(0o700).create(path);
         match made {
             Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
-                Err(self.failed(&self.0, error))
+                Err(self.failed(path, error))
             }
-            Ok(()) | Err(_) => std::fs::set_permissions(&self.0, Permissions::from_mode(0o700))
-                .map_err(|error| self.failed(&self.0, error)),
+            Ok(()) | Err(_) => std::fs::set_permissions(path, Permissions::from_mode(0o700))
+                .map_err(|error| self.failed(path, error)),
         }
+    }
+
+    /// Removes the directory and all that is in it.
+    pub fn remove(&self) -> Result<(), PlaceError> {
+        std::fs::remove_dir_all(&self.path).map_err(|error| self.failed(&self.path, error))
     }
 
     /// The path of this host's key.
     pub fn key(&self) -> PathBuf {
-        self.0.join("key")
+        self.path.join("key")
     }
 
-    /// Renames the key, so that another one can be made; does nothing without a key.
-    pub fn set_key_aside(&self) -> Result<(), PlaceError> {
-        let (key, aside) = (self.key(), self.0.join("key.retired"));
-        match std::fs::rename(&key, &aside) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(self.failed(&key, error)),
-            Ok(()) | Err(_) => Ok(()),
+    /// The path of a key with which this host asks to join. It becomes this host's key once the log has its record.
+    pub fn next_key(&self) -> PathBuf {
+        self.path.join("key.next")
+    }
+
+    /// Makes the next key this host's key, and keeps the one before under a name that no earlier one has.
+    pub fn accept_key(&self) -> Result<(), PlaceError> {
+        let (key, next) = (self.key(), self.next_key());
+        let aside = || {
+            for number in 1.. {
+                let name = match number {
+                    1 => "key.retired".to_owned(),
+                    _ => format!("key.retired.{number}"),
+                };
+                match std::fs::hard_link(&key, self.path.join(name)) {
+                    Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+                    linked => return linked,
+                }
+            }
+            Ok(())
+        };
+        match aside() {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                return Err(self.failed(&key, error));
+            }
+            Ok(()) | Err(_) => {}
         }
+        // The rename replaces the key at once: a kill leaves this host with one of the two, and while it is the old one,
+        // the next join finds the new one and continues here.
+        std::fs::rename(&next, &key)
+            .and_then(|()| File::open(&self.path)?.sync_all())
+            .map_err(|error| self.failed(&key, error))
     }
 
-    /// Copies a file into the directory, readable by the owner only. A kill leaves no partial copy.
-    pub fn keep(&self, what: AccessFile, from: &Path) -> Result<(), PlaceError> {
+    /// Copies a file for a join that may still be refused, readable by the owner only. [`HostDirectory::accept`] puts
+    /// it into its place.
+    pub fn offer(&self, what: AccessFile, from: &Path) -> Result<(), PlaceError> {
         let bytes = std::fs::read(from).map_err(|error| self.failed(from, error))?;
-        let path = self.0.join(what.file());
-        let fresh = path.with_extension("new");
+        self.make_private(&self.offers())?;
+        let path = self.offered(what);
         let write = || {
-            let _ = std::fs::remove_file(&fresh);
             let mut file = OpenOptions::new()
                 .write(true)
                 .create_new(true)
                 .mode(0o600)
-                .open(&fresh)?;
+                .open(&path)?;
             file.write_all(&bytes)?;
-            file.sync_all()?;
-            std::fs::rename(&fresh, &path)?;
-            File::open(&self.0)?.sync_all()
+            file.sync_all()
         };
         write().map_err(|error| self.failed(&path, error))
     }
 
-    /// The credential files that exist.
+    /// Replaces this host's credentials with the offered ones. A token, an NKey and a credentials file exclude each
+    /// other, so the new one removes the other two.
+    pub fn accept(&self) -> Result<(), PlaceError> {
+        let is_replaced = AccessFile::ALL.map(|what| self.is_replaced(what));
+        for (what, is_replaced) in AccessFile::ALL.into_iter().zip(is_replaced) {
+            let path = self.path.join(what.file());
+            let accepted = match std::fs::rename(self.offered(what), &path) {
+                Err(error) if error.kind() == io::ErrorKind::NotFound && is_replaced => {
+                    std::fs::remove_file(&path)
+                }
+                renamed => renamed,
+            };
+            match accepted {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                    return Err(self.failed(&path, error));
+                }
+                Ok(()) | Err(_) => {}
+            }
+        }
+        File::open(&self.path)
+            .and_then(|directory| directory.sync_all())
+            .map_err(|error| self.failed(&self.path, error))?;
+        self.withdraw()
+    }
+
+    /// Removes the credentials that were offered and not accepted.
+    pub fn withdraw(&self) -> Result<(), PlaceError> {
+        let offers = self.offers();
+        match std::fs::remove_dir_all(&offers) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                Err(self.failed(&offers, error))
+            }
+            Ok(()) | Err(_) => Ok(()),
+        }
+    }
+
+    /// The credential files that exist. A join has those that it was offered in the place of the ones before.
     pub fn access(&self) -> Access {
-        let there = |what: AccessFile| Some(self.0.join(what.file())).filter(|path| path.exists());
+        let there = |what: AccessFile| {
+            let (path, offered) = (self.path.join(what.file()), self.offered(what));
+            if self.is_joining && offered.exists() {
+                return Some(offered);
+            }
+            let is_replaced = self.is_joining && self.is_replaced(what);
+            Some(path).filter(|path| !is_replaced && path.exists())
+        };
         Access {
             token: there(AccessFile::Token),
             nkey: there(AccessFile::Nkey),
@@ -195,6 +302,20 @@ impl HostDirectory {
             certificate: there(AccessFile::Certificate),
             key: there(AccessFile::CertificateKey),
         }
+    }
+
+    /// True for a secret if another kind of secret is offered.
+    fn is_replaced(&self, what: AccessFile) -> bool {
+        let mut others = AccessFile::SECRETS.iter().filter(|other| **other != what);
+        AccessFile::SECRETS.contains(&what) && others.any(|other| self.offered(*other).exists())
+    }
+
+    fn offers(&self) -> PathBuf {
+        self.path.join("offered")
+    }
+
+    fn offered(&self, what: AccessFile) -> PathBuf {
+        self.offers().join(what.file())
     }
 
     /// Starts to follow a log. Fails only for a cause that no retry removes.
@@ -210,7 +331,7 @@ impl HostDirectory {
                 Box::new(log)
             }
             LogPlace::Repository(remote) => Box::new(Git::open(
-                &self.0.join("log.git"),
+                &self.path.join("log.git"),
                 &remote,
                 &shared.workspace,
             )?),
@@ -276,7 +397,7 @@ impl HostDirectory {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()
-            .map_err(|error| self.failed(&self.0, error))?;
+            .map_err(|error| self.failed(&self.path, error))?;
         Ok(runtime.block_on(answer)?)
     }
 
@@ -312,7 +433,8 @@ mod tests {
         std::fs::write(&token, "s3cret").expect("a file");
         let directory = HostDirectory::of(root.path());
         directory.make().expect("a directory");
-        directory.keep(AccessFile::Token, &token).expect("a copy");
+        directory.offer(AccessFile::Token, &token).expect("a copy");
+        directory.accept().expect("a token in its place");
         let kept = directory.access().token.expect("a token");
         let mode = |path: &Path| path.metadata().expect("it is there").permissions().mode();
         assert_eq!(mode(&kept) & 0o777, 0o600);
@@ -332,43 +454,43 @@ mod tests {
         let from = root.path().join("from");
         let kinds = [
             AccessFile::Token,
-            AccessFile::Nkey,
-            AccessFile::Credentials,
             AccessFile::Authority,
             AccessFile::Certificate,
             AccessFile::CertificateKey,
         ];
-        // The second copy replaces the first, even after a kill left a temporary file.
-        for round in ["first", "second"] {
+        let texts = |access: Access| {
+            let kept = [
+                access.token,
+                access.authority,
+                access.certificate,
+                access.key,
+            ];
+            kept.map(|kept| kept.map(|path| std::fs::read_to_string(path).expect("a text")))
+        };
+        let joining = HostDirectory::joining(root.path());
+        let of = |round: &str| kinds.map(|kind| Some(format!("{round} {}", kind.file())));
+        for (before, round) in [(None, "first"), (Some("first"), "second")] {
             for kind in kinds {
                 std::fs::write(&from, format!("{round} {}", kind.file())).expect("a file");
-                directory.keep(kind, &from).expect("a copy");
-                let left = directory.0.join(kind.file()).with_extension("new");
-                assert!(!left.exists());
-                std::fs::write(&left, "left").expect("a file");
+                joining.offer(kind, &from).expect("a copy");
             }
+            // Only the join has what it was offered, until it accepts it.
+            assert_eq!(texts(joining.access()), of(round));
+            assert_eq!(
+                texts(directory.access()),
+                before.map_or_else(|| kinds.map(|_| None), of)
+            );
+            joining.accept().expect("the files in their places");
+            assert_eq!(texts(directory.access()), of(round));
         }
-        let access = directory.access();
-        let kept = [
-            access.token,
-            access.nkey,
-            access.credentials,
-            access.authority,
-            access.certificate,
-            access.key,
-        ];
-        for (kind, kept) in kinds.iter().zip(kept) {
-            let text = std::fs::read_to_string(kept.expect("a file")).expect("a text");
-            assert_eq!(text, format!("second {}", kind.file()));
-        }
-        let missing = directory.keep(AccessFile::Token, &root.path().join("missing"));
+        let missing = directory.offer(AccessFile::Token, &root.path().join("missing"));
         assert!(matches!(missing, Err(PlaceError::Io { .. })));
         // A directory that others can enter is closed to them.
         let open = Permissions::from_mode(0o755);
-        std::fs::set_permissions(&directory.0, open).expect("a mode");
+        std::fs::set_permissions(&directory.path, open).expect("a mode");
         directory.make().expect("a directory");
         let mode = directory
-            .0
+            .path
             .metadata()
             .expect("it is there")
             .permissions()
@@ -377,22 +499,61 @@ mod tests {
     }
 
     #[test]
-    fn a_key_is_set_aside_and_no_key_is_none() {
+    fn a_secret_of_another_kind_takes_the_place_of_the_one_before() {
+        let root = tempfile::tempdir().expect("a directory");
+        std::fs::create_dir(root.path().join(".settled")).expect("a directory");
+        let directory = HostDirectory::joining(root.path());
+        directory.make().expect("a directory");
+        let from = root.path().join("from");
+        std::fs::write(&from, "a secret").expect("a file");
+        directory.offer(AccessFile::Token, &from).expect("a copy");
+        directory.accept().expect("a token");
+        directory.offer(AccessFile::Nkey, &from).expect("a copy");
+        let access = directory.access();
+        assert!(
+            access.token.is_none() && access.nkey.is_some(),
+            "{access:?}"
+        );
+        // Withdrawn, the offer leaves the token.
+        directory.withdraw().expect("no offer");
+        let access = directory.access();
+        assert!(
+            access.token.is_some() && access.nkey.is_none(),
+            "{access:?}"
+        );
+        directory.offer(AccessFile::Nkey, &from).expect("a copy");
+        directory.accept().expect("a seed");
+        let access = HostDirectory::of(root.path()).access();
+        assert!(
+            access.token.is_none() && access.nkey.is_some(),
+            "{access:?}"
+        );
+    }
+
+    #[test]
+    fn an_accepted_key_replaces_the_one_before_and_none_is_lost() {
         let root = tempfile::tempdir().expect("a directory");
         std::fs::create_dir(root.path().join(".settled")).expect("a directory");
         let directory = HostDirectory::of(root.path());
         directory.make().expect("a directory");
-        directory.set_key_aside().expect("no key");
-        std::fs::write(directory.key(), "key").expect("a file");
-        directory.set_key_aside().expect("a key");
-        assert!(!directory.key().exists());
-        let aside = root.path().join(".settled/host/key.retired");
-        assert_eq!(std::fs::read_to_string(&aside).expect("a text"), "key");
-        std::fs::write(directory.key(), "key").expect("a file");
-        std::fs::remove_file(&aside).expect("a file to remove");
-        std::fs::create_dir(&aside).expect("a directory");
-        let told = directory.set_key_aside();
+        for key in ["one", "two", "three"] {
+            std::fs::write(directory.next_key(), key).expect("a file");
+            directory.accept_key().expect("a key");
+            assert!(!directory.next_key().exists());
+        }
+        let text = |name: &str| {
+            let path = root.path().join(".settled/host").join(name);
+            std::fs::read_to_string(path).expect("a text")
+        };
+        assert_eq!(text("key"), "three");
+        assert_eq!(
+            (text("key.retired"), text("key.retired.2")),
+            ("one".into(), "two".into())
+        );
+        // Without a next key, nothing is renamed.
+        let told = directory.accept_key();
         assert!(matches!(told, Err(PlaceError::Io { .. })));
+        assert_eq!(text("key"), "three");
     }
 
     #[test]

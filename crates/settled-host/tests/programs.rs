@@ -123,6 +123,48 @@ impl Host {
         told
     }
 
+    /// Runs the command that a failure suggests, as a shell does.
+    fn pastes(&self, told: &str) -> String {
+        let suggested = told
+            .lines()
+            .find_map(|line| line.strip_prefix("  try: settled host "));
+        let script = format!(
+            "exec {} {}",
+            env!("CARGO_BIN_EXE_settled-host"),
+            suggested.unwrap_or_else(|| panic!("no command in {told}"))
+        );
+        let output = Command::new("sh")
+            .args(["-c", &script])
+            .env_remove("SETTLED_ROOT")
+            .stdin(Stdio::null())
+            .output()
+            .expect("a shell runs");
+        assert!(output.status.success(), "{script}: {output:?}");
+        String::from_utf8(output.stdout).expect("text")
+    }
+
+    /// All files below the workspace with their texts, except the copy of the repository and the lock.
+    fn files(&self) -> Vec<(PathBuf, String)> {
+        let (mut files, mut open) = (Vec::new(), vec![self.0.clone()]);
+        while let Some(directory) = open.pop() {
+            for entry in fs::read_dir(directory).expect("a directory") {
+                let path = entry.expect("an entry").path();
+                if path.ends_with("log.git") || path.ends_with("lock") {
+                    continue;
+                }
+                if path.is_dir() {
+                    open.push(path.clone());
+                    files.push((path, String::new()));
+                } else {
+                    let bytes = fs::read(&path).expect("a file");
+                    files.push((path, String::from_utf8_lossy(&bytes).into_owned()));
+                }
+            }
+        }
+        files.sort();
+        files
+    }
+
     fn json(&self, args: &[&str]) -> Value {
         let text = self.done(&[args, &["--json"]].concat());
         serde_json::from_str(&text).expect("a JSON document")
@@ -423,6 +465,36 @@ fn agents_are_claimed_and_move_and_a_host_leaves_when_none_is_at_home_there() {
 }
 
 #[test]
+fn mail_that_an_agent_has_moves_with_its_directory_and_arrives_again_without_it() {
+    for is_copied in [true, false] {
+        let hosts = Hosts::joined();
+        for id in ["q-1", "q-2"] {
+            hosts.laptop.ask("codex", "claude", id);
+        }
+        hosts.laptop.done(&["serve", "--once"]);
+        hosts.tower.done(&["serve", "--once"]);
+        let agent = hosts.tower.0.join("agents/claude");
+        fs::rename(agent.join("inbox/q-1.yaml"), agent.join("archive/q-1.yaml"))
+            .expect("mail to archive");
+        if is_copied {
+            let to = hosts.laptop.0.join("agents");
+            let copied = Command::new("cp").arg("-a").arg(&agent).arg(to).status();
+            assert!(copied.expect("cp runs").success());
+        }
+        hosts
+            .laptop
+            .done(&["move-home", "claude", "--to", "laptop", "--by", "ann"]);
+        hosts.laptop.done(&["serve", "--once"]);
+        let again = if is_copied {
+            &["q-2.yaml"][..]
+        } else {
+            &["q-1.yaml", "q-2.yaml"]
+        };
+        assert_eq!(hosts.laptop.inbox("claude"), again, "copied: {is_copied}");
+    }
+}
+
+#[test]
 fn a_host_that_is_behind_follows_the_log_before_it_judges_a_change() {
     let hosts = Hosts::just_joined();
     assert!(!hosts.tower.ledger().contains("laptop"));
@@ -444,15 +516,178 @@ fn a_host_whose_key_is_retired_joins_again_with_another_one() {
     let log = hosts.log("ledger.git");
     let join = ["join", &log, "--as", "laptop"];
     let told = hosts.laptop.fails(6, &join);
-    assert!(
-        told.contains("make another key: `settled host join LOG --new-key`"),
-        "{told}"
-    );
-    hosts.laptop.done(&[&join[..], &["--new-key"]].concat());
+    assert!(told.contains("join with another key"), "{told}");
+    hosts.laptop.pastes(&told);
     hosts.laptop.ask("codex", "claude", "q-1");
     hosts.laptop.done(&["serve", "--once"]);
     hosts.tower.done(&["serve", "--once"]);
     assert_eq!(hosts.tower.inbox("claude"), ["q-1.yaml"]);
+}
+
+#[test]
+fn a_valid_key_stays_whatever_the_log_and_the_command_line_say() {
+    let hosts = Hosts::joined();
+    let log = hosts.log("ledger.git");
+    let join = ["join", &log, "--as", "tower", "--new-key"];
+    let key = || fs::read_to_string(hosts.tower.0.join(".settled/host/key")).expect("a key");
+    let before = key();
+    fs::rename(hosts.path("ledger.git"), hosts.path("away.git")).expect("a repository to move");
+    hosts.tower.fails(9, &join);
+    fs::rename(hosts.path("away.git"), hosts.path("ledger.git")).expect("a repository to move");
+    assert_eq!(key(), before);
+    let told = hosts.tower.done(&join);
+    assert!(
+        told.contains("its key is not retired, so it keeps that key"),
+        "{told}"
+    );
+    assert_eq!(key(), before);
+    hosts.tower.done(&["serve", "--once"]);
+    // With a key that is retired, the second join finds the key of the first.
+    hosts.laptop.done(&["retire-key", "tower", "--by", "ann"]);
+    hosts.tower.done(&join);
+    let after = key();
+    assert_ne!(after, before);
+    assert_eq!(hosts.tower.json(&join)["data"]["kept_key"], true);
+    assert_eq!(key(), after);
+    hosts.tower.done(&["serve", "--once"]);
+}
+
+#[test]
+fn a_join_whose_answer_a_kill_lost_goes_on_with_its_key() {
+    let hosts = Hosts::joined();
+    let log = hosts.log("ledger.git");
+    hosts.tower.done(&["retire-key", "laptop", "--by", "ann"]);
+    let own = hosts.laptop.0.join(".settled/host");
+    let retired = fs::read_to_string(own.join("key")).expect("a key");
+    hosts.laptop.done(&["join", &log, "--new-key"]);
+    let joined = fs::read_to_string(own.join("key")).expect("a key");
+    // The log has the record, and the key is not in its place yet.
+    fs::rename(own.join("key"), own.join("key.next")).expect("a key to move");
+    for (left, join) in [
+        (Some(&retired), &["join", &*log][..]),
+        (Some(&retired), &["join", &*log, "--new-key"]),
+        (None, &["join", &*log]),
+    ] {
+        match left {
+            Some(left) => fs::write(own.join("key"), left).expect("a key"),
+            None => fs::remove_file(own.join("key")).expect("a key to remove"),
+        }
+        fs::write(own.join("key.next"), &joined).expect("a key");
+        for key in ["key", "key.next"] {
+            if let Ok(data) = fs::metadata(own.join(key)) {
+                let mut mode = data.permissions();
+                mode.set_mode(0o600);
+                fs::set_permissions(own.join(key), mode).expect("a mode");
+            }
+        }
+        hosts.laptop.done(join);
+        let key = fs::read_to_string(own.join("key")).expect("a key");
+        assert_eq!(key, joined, "{join:?}");
+        hosts.laptop.done(&["serve", "--once"]);
+    }
+}
+
+#[test]
+fn a_refused_join_changes_nothing_in_its_workspace() {
+    let hosts = Hosts::apart();
+    let log = hosts.log("ledger.git");
+    let first = &hosts.tower;
+    fs::create_dir(&first.0).expect("a directory");
+    fs::write(first.0.join("settled.toml"), "[rounds]\nmax = 3\n").expect("a config");
+    first.done(&["join", &log, "--as", "tower", "--agents", "claude"]);
+    // A workspace with a ledger of its own keeps its policy.
+    let alone = &hosts.laptop;
+    alone.done(&[
+        "join",
+        &hosts.log("spare.git"),
+        "--as",
+        "laptop",
+        "--agents",
+        "gem",
+    ]);
+    alone.done(&["leave"]);
+    let before = alone.files();
+    let token = hosts.path("token");
+    fs::write(&token, "s3cret").expect("a token");
+    let token = token.display().to_string();
+    let told = alone.fails(6, &["join", &log, "--as", "laptop", "--token", &token]);
+    assert!(told.contains("has a ledger of its own"), "{told}");
+    assert_eq!(alone.files(), before);
+    // A directory that was not there is not there, so the next command can leave the agent out.
+    let third = hosts.third();
+    let told = third.fails(6, &["join", &log, "--as", "box", "--agents", "claude"]);
+    assert!(told.contains("agent claude is at home on tower"), "{told}");
+    assert!(!third.0.exists(), "{:?}", third.files());
+    let told = third.done(&["join", &log, "--as", "box"]);
+    assert!(told.contains("at home here: no agent"), "{told}");
+}
+
+#[test]
+fn a_host_does_not_go_to_an_empty_log_without_the_others() {
+    let hosts = Hosts::just_joined();
+    let (log, spare) = (hosts.log("ledger.git"), hosts.log("spare.git"));
+    // The tower does not know of the laptop yet, and the laptop knows of the tower.
+    for (host, others) in [
+        (&hosts.tower, "hosts that joined since"),
+        (&hosts.laptop, "tower"),
+    ] {
+        let before = host.config();
+        let told = host.fails(6, &["join", &spare]);
+        let why = format!(
+            "{spare} is empty, and this host shares the ledger at {log}: there it would go on without {others}"
+        );
+        assert!(told.contains(&why), "{told}");
+        assert!(
+            told.contains(&format!("  try: settled host restore {spare} --root ")),
+            "{told}"
+        );
+        assert_eq!(host.config(), before);
+    }
+    // All of them go as they are told.
+    let told = hosts.laptop.fails(6, &["join", &spare]);
+    hosts.laptop.pastes(&told);
+    hosts.tower.done(&["join", &spare]);
+    hosts.tower.ask("claude", "codex", "q-1");
+    hosts.tower.done(&["serve", "--once"]);
+    hosts.laptop.done(&["serve", "--once"]);
+    assert_eq!(hosts.laptop.inbox("codex"), ["q-1.yaml"]);
+}
+
+#[test]
+fn the_commands_that_a_join_and_a_daemon_suggest_can_be_pasted() {
+    let hosts = Hosts::apart();
+    git(
+        hosts.directory.path(),
+        &["init", "--quiet", "--bare", "the team's.git"],
+    );
+    let log = hosts.log("the team's.git");
+    for (host, name) in [(&hosts.tower, "tower"), (&hosts.laptop, "laptop")] {
+        host.done(&["join", &log, "--as", name]);
+    }
+    hosts.tower.done(&["retire-key", "laptop", "--by", "ann"]);
+    let told = hosts.laptop.fails(6, &["serve", "--once"]);
+    assert!(
+        told.contains("the key of host laptop was retired"),
+        "{told}"
+    );
+    let told = hosts.laptop.fails(6, &["serve", "--once"]);
+    hosts.laptop.pastes(&told);
+    hosts.laptop.done(&["serve", "--once"]);
+    // It is a host of that log already: the suggestion joins it again as that.
+    let told = hosts
+        .laptop
+        .fails(2, &["join", &log, "--workspace", "other", "--as", "box"]);
+    hosts.laptop.pastes(&told);
+    // Another policy is shown, since a host that has not joined has no command to take it.
+    hosts.tower.done(&["serve", "--once"]);
+    let config = hosts.tower.config() + "\n[rounds]\nmax = 3\n";
+    fs::write(hosts.tower.0.join("settled.toml"), config).expect("a config");
+    hosts.tower.done(&["policy", "--give", "--by", "ann"]);
+    let third = hosts.third();
+    fs::create_dir(&third.0).expect("a directory");
+    fs::write(third.0.join("settled.toml"), "[rounds]\nmax = 1\n").expect("a config");
+    let told = third.fails(6, &["join", &log, "--as", "box"]);
+    assert!(told.contains("[rounds]\nmax = 3\n"), "{told}");
 }
 
 #[test]
@@ -621,6 +856,7 @@ fn a_join_that_does_not_fit_is_refused_before_anything_is_written() {
         told.contains("is mailroom on host laptop already"),
         "{told}"
     );
+    fs::create_dir(&third.0).expect("a directory");
     fs::write(third.0.join("settled.toml"), "[rounds]\nmax = 3\n").expect("a config");
     let told = third.fails(6, &["join", &log, "--as", "box"]);
     assert!(

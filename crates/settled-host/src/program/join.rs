@@ -1,14 +1,17 @@
 //! `settled host join`: makes this workspace one of the hosts that share a ledger. The first host brings its own
 //! ledger; another one starts with an empty ledger, or with a prefix of the shared one.
 //!
-//! Nothing is written to the log before all checks pass, and every step can be repeated.
+//! `checks` changes nothing that this host or another one has, and only a join that passes all of it is recorded. Every step
+//! can be repeated.
+
+mod checks;
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use daemon::mailroom::Sharing;
 use fleet::Fleet;
 use message_schema::id::AgentName;
-use review::{HostChange, JoinedHost};
 use serde::Serialize;
 use settled_host::keys::HostKey;
 use settled_host::place::{AccessFile, HostDirectory, LogPlace};
@@ -22,9 +25,10 @@ use workspace::config::{SharedLog, is_workspace_name};
 use workspace::directory;
 use workspace::shell::quoted;
 
+use self::checks::{JoinTarget, PlannedJoin};
 use super::member::{self, Member};
 use super::republish::put_back;
-use super::survey::{Survey, patiently, survey};
+use super::survey::survey;
 use super::{HostContext, config, load, of_log, of_place, shared_log};
 
 /// The default name of the workspace in a log.
@@ -91,57 +95,27 @@ struct Joined {
     others: Vec<String>,
     /// True if the policy of the other hosts was written into settled.toml.
     took_policy: bool,
+    /// True if the other hosts know this host's key, so that `--new-key` made none.
+    kept_key: bool,
 }
 
 pub(super) fn run(args: &JoinArgs, context: &HostContext) -> Result<Exit, Failure> {
     let root = context.root()?;
-    let shared = asked(args, root)?;
-    make_workspace(root, &args.agents)?;
+    let asked = asked(args, context, root)?;
     if spool::is_served(root) == Some(true) {
         let message =
             "a daemon serves this workspace: stop it, join, and start it again".to_owned();
         return Err(Failure::plain(Exit::Temporary, message));
     }
-    let own = HostDirectory::of(root);
-    let key = prepare(args, &own)?;
-    let mut log = own.join(&shared).map_err(|error| of_place(&error))?;
-    let survey = survey(&mut *log).map_err(|error| of_log(&error))?;
-    let claims = claims(args, root, &survey.fleet, &shared.host)?;
-    let took_policy = agree_on_policy(root, &survey.fleet)?;
-    let joined = HostChange::Joined(JoinedHost {
-        host: shared.host.to_string(),
-        key: key.public(),
-        version: env!("CARGO_PKG_VERSION").to_owned(),
-        agents: claims,
-        policy: member::policy(root)?,
-    });
-    // Refuses the join before anything is written.
-    let mut after = survey.fleet.clone();
-    after
-        .change(&joined, &shared.host)
-        .map_err(|refusal| member::refused(&refusal))?;
-    let began = begin(root, &shared, &key, &mut *log, &survey)?;
-    config::write_log(root, Some(&shared))?;
-    let known = member::fleet(root)?;
-    let fleet = match (known.is_empty(), began) {
-        (false, _) => known,
-        // This host is already the home of its agents while it joins.
-        (true, true) => after,
-        (true, false) => survey.beginning(),
-    };
-    let (log, answer) = Watched::new(log);
-    let sharing = member::sharing(root, &shared, log, fleet)?;
-    let mut member = Member::open_to_join(root, sharing)?;
-    let recorded = member
-        .follow(survey.end)
-        .and_then(|()| member.record_while(&joined, || !answer.is_final()));
-    let (fleet, records) = (member.fleet(), member.records());
-    member.close();
-    recorded.map_err(|failure| match answer.failure() {
-        Some(answered) => answered,
-        None if began && is_begun_by_another(&own, &shared, &key) => began_meanwhile(),
-        None => failure,
-    })?;
+    let own = HostDirectory::joining(root);
+    let (is_new, has_root) = (!own.exists(), root.exists());
+    let planned = make_room(args, root, &own).and_then(|()| checks::plan(args, context, &asked));
+    let planned = planned.inspect_err(|_| leave_no_trace(&own, is_new, root, has_root))?;
+    let (began, took_policy) = (planned.is_first, planned.takes_policy.is_some());
+    let kept_key = args.new_key && planned.has_joined;
+    let shared = &asked.shared;
+    let recorded = record(args, root, &asked, planned);
+    let (fleet, records) = recorded.inspect_err(|_| drop(own.withdraw()))?;
     let agents: Vec<AgentName> = fleet.agents().cloned().collect();
     // An agent of another host needs a mailbox here too, so that mail can be addressed to it.
     make_workspace(root, &agents)?;
@@ -158,9 +132,75 @@ pub(super) fn run(args: &JoinArgs, context: &HostContext) -> Result<Exit, Failur
         agents: fleet.at_home(&shared.host).cloned().collect(),
         others: others.map(|(name, _)| name.to_string()).collect(),
         took_policy,
+        kept_key,
     });
     answer.next(context.command("serve"), "serve this host");
     context.say(&answer, said)
+}
+
+/// Records a join that passed all checks, and then gives this host the key and the credentials it joined with.
+///
+/// The settings come before the record: a daemon that starts after a kill in between says that this host has not joined,
+/// while one without the settings would go on alone. Repeating the join continues here.
+fn record(
+    args: &JoinArgs,
+    root: &Path,
+    JoinTarget { shared, .. }: &JoinTarget,
+    planned: PlannedJoin,
+) -> Result<(Fleet, u64), Failure> {
+    let PlannedJoin {
+        key,
+        is_next_key,
+        has_joined: _,
+        mut log,
+        survey,
+        is_first,
+        known,
+        joined,
+        after,
+        takes_policy,
+    } = planned;
+    let own = HostDirectory::joining(root);
+    make_workspace(root, &args.agents)?;
+    if let Some(policy) = &takes_policy {
+        config::take_policy(root, policy)?;
+    }
+    if is_first {
+        bring_ledger(root, shared, &key, &mut *log, survey.end)?;
+    }
+    config::write_log(root, Some(shared))?;
+    let fleet = match (known.is_empty(), is_first) {
+        (false, _) => known,
+        // This host is already the home of its agents while it joins.
+        (true, true) => after,
+        (true, false) => survey.beginning(),
+    };
+    let public = key.public();
+    let (log, answer) = AnsweredLog::new(log);
+    let sharing = Sharing {
+        workspace: shared.workspace.clone(),
+        host: shared.host.clone(),
+        fleet,
+        policy: member::policy(root)?,
+        log,
+        keys: Box::new(key),
+    };
+    let mut member = Member::open_to_join(root, sharing)?;
+    let recorded = member
+        .follow(survey.end)
+        .and_then(|()| member.record_while(&joined, || !answer.is_final()));
+    let (fleet, records) = (member.fleet(), member.records());
+    member.close();
+    recorded.map_err(|failure| match answer.failure() {
+        Some(answered) => answered,
+        None if is_first && is_begun_by_another(&own, shared, &public) => began_meanwhile(),
+        None => failure,
+    })?;
+    if is_next_key {
+        own.accept_key().map_err(|error| of_place(&error))?;
+    }
+    own.accept().map_err(|error| of_place(&error))?;
+    Ok((fleet, records))
 }
 
 fn said(joined: &Joined) -> String {
@@ -183,11 +223,14 @@ fn said(joined: &Joined) -> String {
     if joined.took_policy {
         text += "settled.toml has the policy of the other hosts now\n";
     }
+    if joined.kept_key {
+        text += "its key is not retired, so it keeps that key\n";
+    }
     text
 }
 
 /// The shared log named on the command line, checked against the config.
-fn asked(args: &JoinArgs, root: &Path) -> Result<SharedLog, Failure> {
+fn asked(args: &JoinArgs, context: &HostContext, root: &Path) -> Result<JoinTarget, Failure> {
     if !is_workspace_name(&args.workspace) {
         let message = format!(
             "the workspace's name is `{}`, expected 1 to 64 letters, digits, `-` or `_`",
@@ -207,17 +250,68 @@ fn asked(args: &JoinArgs, root: &Path) -> Result<SharedLog, Failure> {
         workspace: args.workspace.clone(),
         host,
     };
-    match before {
+    match &before {
         Some(before) if before.workspace != shared.workspace || before.host != shared.host => {
             let message = format!(
-                "this workspace is {} on host {} already, and cannot be {} on host {}",
+                "this workspace is {} on host {} already, and cannot be {} on host {}: use an empty directory for that, \
+                 or join again as what it is",
                 before.workspace, before.host, shared.workspace, shared.host
             );
-            Err(Failure::plain(Exit::Usage, message).next("settled host leave".to_owned()))
+            let again = again(
+                args,
+                &SharedLog {
+                    log: shared.log,
+                    ..before.clone()
+                },
+                args.new_key,
+            );
+            Err(Failure::plain(Exit::Usage, message).next(context.command(&again)))
         }
         // The brokers may have new addresses.
-        Some(_) | None => Ok(shared),
+        Some(_) | None => Ok(JoinTarget { shared, before }),
     }
+}
+
+/// The words of this join for a shell, with the file of each secret that it was given.
+fn again(args: &JoinArgs, shared: &SharedLog, new_key: bool) -> String {
+    let mut words = join_words(shared, new_key);
+    if !args.agents.is_empty() {
+        let agents: Vec<&str> = args.agents.iter().map(AgentName::as_str).collect();
+        words += &format!(" --agents {}", agents.join(","));
+    }
+    for (_, option, file) in offers(args) {
+        if let Some(file) = file {
+            words += &format!(" {option} {}", quoted(file.as_os_str()));
+        }
+    }
+    words
+}
+
+/// The words with which a host that shares this log joins it, for a shell.
+pub(super) fn join_words(shared: &SharedLog, new_key: bool) -> String {
+    format!(
+        "host join {} --workspace {} --as {}{}",
+        quoted(shared.log.as_ref()),
+        quoted(shared.workspace.as_ref()),
+        shared.host,
+        if new_key { " --new-key" } else { "" }
+    )
+}
+
+/// The files of this host's credentials, with their options.
+fn offers(args: &JoinArgs) -> [(AccessFile, &'static str, &Option<PathBuf>); 6] {
+    [
+        (AccessFile::Token, "--token", &args.token),
+        (AccessFile::Nkey, "--nkey", &args.nkey),
+        (AccessFile::Credentials, "--credentials", &args.credentials),
+        (AccessFile::Authority, "--authority", &args.authority),
+        (AccessFile::Certificate, "--certificate", &args.certificate),
+        (
+            AccessFile::CertificateKey,
+            "--certificate-key",
+            &args.certificate_key,
+        ),
+    ]
 }
 
 /// The machine's name up to the first dot, if it can be a host's name.
@@ -238,72 +332,43 @@ fn make_workspace(root: &Path, agents: &[AgentName]) -> Result<(), Failure> {
         .map_err(|error| Failure::new(Exit::Failed, &error))
 }
 
-/// Makes the directory with this host's key and credentials.
-fn prepare(args: &JoinArgs, own: &HostDirectory) -> Result<HostKey, Failure> {
+/// Makes the directory for what the checks need: the copy of a repository, a key, and the offered credentials.
+fn make_room(args: &JoinArgs, root: &Path, own: &HostDirectory) -> Result<(), Failure> {
     let failed = |error| of_place(&error);
+    let settled = root.join(spool::dirs::OWN);
+    std::fs::create_dir_all(&settled)
+        .map_err(|error| Failure::plain(Exit::Failed, format!("{}: {error}", settled.display())))?;
     own.make().map_err(failed)?;
-    for (what, from) in [
-        (AccessFile::Token, &args.token),
-        (AccessFile::Nkey, &args.nkey),
-        (AccessFile::Credentials, &args.credentials),
-        (AccessFile::Authority, &args.authority),
-        (AccessFile::Certificate, &args.certificate),
-        (AccessFile::CertificateKey, &args.certificate_key),
-    ] {
-        if let Some(from) = from {
-            own.keep(what, from).map_err(failed)?;
+    // A join that was killed may have left its offer.
+    own.withdraw().map_err(failed)?;
+    for (what, _, file) in offers(args) {
+        if let Some(file) = file {
+            own.offer(what, file).map_err(failed)?;
         }
     }
-    if args.new_key {
-        own.set_key_aside().map_err(failed)?;
-    }
-    let path = own.key();
-    let key = if path.exists() {
-        HostKey::load(&path)
-    } else {
-        HostKey::make(&path)
-    };
-    key.map_err(|error| Failure::new(Exit::Usage, &error))
+    Ok(())
 }
 
-/// The agents that get their home on this host: by default, all that have a mailbox here on the first join; later only
-/// the named ones.
-fn claims(
-    args: &JoinArgs,
-    root: &Path,
-    fleet: &Fleet,
-    host: &HostName,
-) -> Result<Vec<AgentName>, Failure> {
-    let is_known = fleet.members().any(|(name, _)| name == host);
-    if !args.agents.is_empty() || is_known {
-        return Ok(args.agents.clone());
+/// Removes what the checks of a refused join needed. What cannot be removed changes nothing here.
+fn leave_no_trace(own: &HostDirectory, is_new: bool, root: &Path, has_root: bool) {
+    let _ = own.withdraw();
+    if is_new {
+        let _ = own.remove();
+        // A directory that has anything else stays.
+        let _ = std::fs::remove_dir(root.join(spool::dirs::OWN));
     }
-    directory::agents(root).map_err(|error| Failure::new(Exit::Failed, &error))
-}
-
-/// Compares this host's policy with that of the others; takes theirs if this host has none of its own.
-fn agree_on_policy(root: &Path, fleet: &Fleet) -> Result<bool, Failure> {
-    let (Some(theirs), ours) = (fleet.policy(), member::policy(root)?) else {
-        return Ok(false);
-    };
-    // A host that joins again may have the one they had when it stopped following.
-    let is_earlier =
-        || -> Result<bool, Failure> { Ok(member::fleet(root)?.policy() == Some(ours.as_str())) };
-    if ours != theirs && (ours.is_empty() || is_earlier()?) {
-        config::take_policy(root, theirs)?;
-        return Ok(true);
+    if !has_root {
+        let _ = std::fs::remove_dir(root);
     }
-    // The fleet refuses a different policy together with the rest of the change.
-    Ok(false)
 }
 
 /// True if a log that was empty when this host read it has another first host now.
-fn is_begun_by_another(own: &HostDirectory, shared: &SharedLog, key: &HostKey) -> bool {
+fn is_begun_by_another(own: &HostDirectory, shared: &SharedLog, key: &str) -> bool {
     let founder = own
         .join(shared)
         .ok()
         .and_then(|mut log| survey(&mut *log).ok()?.founder);
-    founder.is_some_and(|founder| founder.key != key.public())
+    founder.is_some_and(|founder| founder.key != key)
 }
 
 fn began_meanwhile() -> Failure {
@@ -312,7 +377,7 @@ fn began_meanwhile() -> Failure {
 }
 
 /// A log that keeps its last answer to an append: the mailroom tells only that the batch was not taken.
-struct Watched {
+struct AnsweredLog {
     log: Box<dyn Log>,
     answer: LastAnswer,
 }
@@ -347,18 +412,18 @@ impl LastAnswer {
     }
 }
 
-impl Watched {
+impl AnsweredLog {
     fn new(log: Box<dyn Log>) -> (Box<dyn Log>, LastAnswer) {
         let answer = LastAnswer::default();
-        let watched = Watched {
+        let answered = AnsweredLog {
             log,
             answer: answer.clone(),
         };
-        (Box::new(watched), answer)
+        (Box::new(answered), answer)
     }
 }
 
-impl Log for Watched {
+impl Log for AnsweredLog {
     fn head(&mut self) -> Result<Head, LogError> {
         self.log.head()
     }
@@ -386,58 +451,21 @@ impl Log for Watched {
     }
 }
 
-/// Puts the records of this host's ledger into an empty log, or checks that they are a prefix of the log. Returns true
-/// if this host began the log.
-fn begin(
+/// Puts the records of this host's ledger into an empty log.
+fn bring_ledger(
     root: &Path,
-    shared: &SharedLog,
+    SharedLog {
+        workspace, host, ..
+    }: &SharedLog,
     key: &HostKey,
     log: &mut dyn Log,
-    survey: &Survey,
-) -> Result<bool, Failure> {
-    let local = Local::open(root, Arc::new(Os), shared.host.clone());
+    end: Head,
+) -> Result<(), Failure> {
+    let local = Local::open(root, Arc::new(Os), host.clone());
     let mut local = local.map_err(|error| of_spool(&error, &error, &quoted(root.as_os_str())))?;
-    let failed = |error: LogError| of_log(&error);
-    let ours = local.head().map_err(failed)?;
-    if survey.founder.is_some() {
-        // A ledger as long as the log must end with the log's last record. A log may compare a longer one only later.
-        let compared = if ours.seq < survey.end.seq {
-            patiently(|| log.follow(ours))
-        } else {
-            local.follow(survey.end)
-        };
-        let message = match compared {
-            Ok(_) if ours.seq <= survey.end.seq => return Ok(false),
-            Ok(_) => format!(
-                "the log ends with record {}, and this workspace has {} more from it: `settled host republish` puts them back",
-                survey.end.seq,
-                ours.seq - survey.end.seq
-            ),
-            Err(
-                LogError::Forked { .. } | LogError::RolledBack { .. } | LogError::Broken { .. },
-            ) => format!(
-                "this workspace has a ledger of its own, with {} records, and the log has another one: join with an \
-                 empty directory, or choose another --workspace",
-                ours.seq
-            ),
-            Err(error) => return Err(of_log(&error)),
-        };
-        return Err(Failure::plain(Exit::ActionRequired, message));
-    }
-    if local.follow(survey.end).is_err() {
-        // A host brought records, and was killed before it recorded its join.
-        let message = format!(
-            "the log has {} records, and no host that began it: the host that brought them has to run its join again, or \
-             choose another --workspace",
-            survey.end.seq
-        );
-        return Err(Failure::plain(Exit::ActionRequired, message));
-    }
-    let SharedLog {
-        workspace, host, ..
-    } = shared;
-    put_back(&mut local, log, survey.end, (workspace, host, key)).map_err(failed)?;
-    Ok(true)
+    put_back(&mut local, log, end, (workspace, host, key))
+        .map(drop)
+        .map_err(|error| of_log(&error))
 }
 
 #[cfg(test)]
@@ -476,7 +504,7 @@ mod tests {
     fn a_join_that_the_log_denies_is_not_tried_again_and_says_why() {
         let batch = fixture::batch(Head::EMPTY, &["one"], "tower");
         let shared = Shared::new(1, Weather::default());
-        let (mut log, answer) = Watched::new(Box::new(ReadOnly(Box::new(shared.connect()))));
+        let (mut log, answer) = AnsweredLog::new(Box::new(ReadOnly(Box::new(shared.connect()))));
         assert!(log.append(&batch).is_err());
         assert!(answer.is_final());
         let failure = answer.failure().expect("a refusal");
@@ -485,7 +513,7 @@ mod tests {
             failure.message,
             "the log refuses this host: permission denied"
         );
-        let (mut log, answer) = Watched::new(Box::new(shared.connect()));
+        let (mut log, answer) = AnsweredLog::new(Box::new(shared.connect()));
         assert_eq!(log.append(&batch), Ok(Appended::Committed));
         assert!(!answer.is_final() && answer.failure().is_none());
     }

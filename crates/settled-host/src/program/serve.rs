@@ -17,6 +17,7 @@ use workspace::config::SharedLog;
 use workspace::directory;
 use workspace::shell::quoted;
 
+use super::join::join_words;
 use super::{HostContext, member, of_place, survey};
 
 /// `settled-host serve`
@@ -79,7 +80,10 @@ fn ready(root: &Path, shared: &SharedLog, context: &HostContext) -> Result<Shari
             "host {} has not joined with the key it has here, or that key was retired",
             shared.host
         );
-        let join = format!("host join {} --workspace {}", shared.log, shared.workspace);
+        let is_retired = fleet
+            .members()
+            .any(|(name, member)| *name == shared.host && member.is_retired);
+        let join = join_words(shared, is_retired);
         return Err(Failure::plain(Exit::ActionRequired, message).next(context.command(&join)));
     }
     let agents: Vec<AgentName> = fleet.agents().cloned().collect();

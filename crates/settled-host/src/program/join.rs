@@ -176,7 +176,7 @@ fn record(
         (true, false) => survey.beginning(),
     };
     let public = key.public();
-    let (log, answer) = AnsweredLog::new(log);
+    let (log, answer) = AnsweredLog::around(log);
     let sharing = Sharing {
         workspace: shared.workspace.clone(),
         host: shared.host.clone(),
@@ -413,7 +413,7 @@ impl LastAnswer {
 }
 
 impl AnsweredLog {
-    fn new(log: Box<dyn Log>) -> (Box<dyn Log>, LastAnswer) {
+    fn around(log: Box<dyn Log>) -> (Box<dyn Log>, LastAnswer) {
         let answer = LastAnswer::default();
         let answered = AnsweredLog {
             log,
@@ -504,7 +504,7 @@ mod tests {
     fn a_join_that_the_log_denies_is_not_tried_again_and_says_why() {
         let batch = fixture::batch(Head::EMPTY, &["one"], "tower");
         let shared = Shared::new(1, Weather::default());
-        let (mut log, answer) = AnsweredLog::new(Box::new(ReadOnly(Box::new(shared.connect()))));
+        let (mut log, answer) = AnsweredLog::around(Box::new(ReadOnly(Box::new(shared.connect()))));
         assert!(log.append(&batch).is_err());
         assert!(answer.is_final());
         let failure = answer.failure().expect("a refusal");
@@ -513,7 +513,7 @@ mod tests {
             failure.message,
             "the log refuses this host: permission denied"
         );
-        let (mut log, answer) = AnsweredLog::new(Box::new(shared.connect()));
+        let (mut log, answer) = AnsweredLog::around(Box::new(shared.connect()));
         assert_eq!(log.append(&batch), Ok(Appended::Committed));
         assert!(!answer.is_final() && answer.failure().is_none());
     }

@@ -84,6 +84,21 @@ impl Host {
             .expect("the program runs")
     }
 
+    /// Runs a command that must succeed although ssh takes a second, as it does with most forges.
+    fn done_over(&self, ssh: &Path, args: &[&str]) -> String {
+        let output = Command::new(env!("CARGO_BIN_EXE_settled-host"))
+            .args(args)
+            .env("SETTLED_ROOT", &self.0)
+            .env("GIT_SSH_COMMAND", ssh)
+            .env("GIT_SSH_VARIANT", "ssh")
+            .stdin(Stdio::null())
+            .output()
+            .expect("the program runs");
+        let told = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{args:?}: {told}");
+        String::from_utf8(output.stdout).expect("text")
+    }
+
     /// Starts a daemon that serves until its input ends.
     fn serving(&self) -> Child {
         let mut daemon = Command::new(env!("CARGO_BIN_EXE_settled-host"))
@@ -886,4 +901,38 @@ fn a_command_needs_a_workspace_that_shares_its_ledger() {
         told.starts_with("settled host: no workspace given"),
         "{told}"
     );
+}
+
+#[test]
+fn a_remote_that_takes_a_second_to_answer_is_as_good_as_a_fast_one() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let hosts = Hosts::apart();
+    let ssh = hosts.path("ssh");
+    let script = "#!/bin/sh\nfor last; do :; done\nsleep 1\nexec sh -c \"$last\"\n";
+    fs::write(&ssh, script).expect("a program");
+    fs::set_permissions(&ssh, fs::Permissions::from_mode(0o755)).expect("a mode");
+    let log = format!("forge:{}", hosts.log("ledger.git"));
+    let (tower, laptop) = (&hosts.tower, &hosts.laptop);
+    let join = ["join", &log, "--as", "tower", "--agents", "claude"];
+    tower.done_over(&ssh, &join);
+    tower.done_over(&ssh, &["serve", "--once"]);
+    let join = ["join", &log, "--as", "laptop", "--agents", "codex,pi"];
+    laptop.done_over(&ssh, &join);
+    let check = tower.done_over(&ssh, &["check"]);
+    assert!(check.contains("answers, with records up to 2"), "{check}");
+    let moved = [
+        "move-home",
+        "pi",
+        "--to",
+        "tower",
+        "--by",
+        "ann",
+        "--reason",
+        "x",
+    ];
+    laptop.done_over(&ssh, &moved);
+    tower.ask("claude", "codex", "q1");
+    tower.done_over(&ssh, &["serve", "--once"]);
+    laptop.done_over(&ssh, &["serve", "--once"]);
+    assert_eq!(laptop.inbox("codex"), ["q1.yaml"]);
 }

@@ -2,8 +2,8 @@
 //!
 //! The fence is the ref: a push names the commit that the ref must be at. A batch is the same commit on every try,
 //! because the commit depends only on the batch and its parent. A thread of its own talks to the remote, so that no
-//! call waits for the network longer than `WAIT`; the outcome of a slower append is unknown, and the next call asks
-//! again.
+//! call waits for the network longer than `WAIT`. A slower poll or push goes on meanwhile, and the caller that asks
+//! again gets its result: a remote may take seconds to answer, as one behind ssh does.
 
 mod chain;
 mod command;
@@ -25,6 +25,9 @@ pub const POLL: Duration = Duration::from_secs(3);
 /// The longest wait of a call for the thread.
 const WAIT: Duration = Duration::from_millis(900);
 
+/// A caller that asks again within this time is still waiting for the poll that its first call asked for.
+const RETRY: Duration = Duration::from_millis(500);
+
 /// The bytes after which one call of `follow` returns the batches it has.
 const GIVEN_BYTES_MAX: usize = 4 * 1024 * 1024;
 
@@ -33,6 +36,8 @@ pub struct Git {
     store: Store,
     shared: Arc<Exchange>,
     ask: Sender<Errand>,
+    /// The number of the poll for which the last call waited in vain, and when it gave up.
+    unanswered: Option<(u64, Instant)>,
     /// The end of a batch that the log may have.
     pending: Option<Head>,
 }
@@ -40,7 +45,8 @@ pub struct Git {
 /// A request to the thread.
 enum Errand {
     Push(Box<Signed>),
-    Look,
+    /// Polls, unless the poll with this number has begun.
+    Look(u64),
 }
 
 struct Exchange {
@@ -55,6 +61,8 @@ struct State {
     links: Vec<Link>,
     /// The number of polls that began.
     begun: u64,
+    /// The number of the last poll that a call asked for.
+    asked: u64,
     /// The number of polls that ended, and the error of the last one.
     looks: u64,
     trouble: Option<LogError>,
@@ -102,19 +110,29 @@ impl Git {
             store,
             shared,
             ask,
+            unanswered: None,
             pending: None,
         })
     }
 
-    /// Has the thread poll the remote, and waits for the answer.
-    fn look(&self) -> Result<MutexGuard<'_, State>, LogError> {
-        let state = self.shared.locked();
-        // A poll that is already running may have read the ref before this call.
-        let wanted = state.begun + 1;
-        // If the thread has ended, the wait below times out.
-        let _ = self.ask.send(Errand::Look);
+    /// Has the thread poll the remote, and waits for the answer. A poll that takes longer than `WAIT` serves the next
+    /// call, if that follows at once: polls that each call discards would never end with a slow remote.
+    fn look(&mut self) -> Result<MutexGuard<'_, State>, LogError> {
+        let mut state = self.shared.locked();
+        let wanted = match self.unanswered.take() {
+            Some((wanted, gave_up)) if gave_up.elapsed() < RETRY => wanted,
+            // A poll that is already running may have read the ref before this call.
+            Some(_) | None => state.begun + 1,
+        };
+        // At most one request for a poll is queued, so a push waits for no more than that one.
+        if state.asked < wanted {
+            state.asked = wanted;
+            // If the thread has ended, the wait below times out.
+            let _ = self.ask.send(Errand::Look(wanted));
+        }
         let state = self.shared.wait(state, |state| state.looks >= wanted);
         if state.looks < wanted {
+            self.unanswered = Some((wanted, Instant::now()));
             return Err(chain::here("the remote does not answer in time".to_owned()));
         }
         match &state.trouble {
@@ -126,12 +144,13 @@ impl Git {
     fn push(&self, signed: &Signed) -> Result<Appended, LogError> {
         let head = signed.batch.head();
         let mut state = self.shared.locked();
-        if state.pushing != Some(head) {
+        let is_done = |state: &State| state.pushed.as_ref().is_some_and(|(of, _)| *of == head);
+        // A push that ended after the last call gave up has a result, which another push would discard.
+        if state.pushing != Some(head) && !is_done(&state) {
             state.pushed = None;
             state.pushing = Some(head);
             let _ = self.ask.send(Errand::Push(Box::new(signed.clone())));
         }
-        let is_done = |state: &State| state.pushed.as_ref().is_some_and(|(of, _)| *of == head);
         let mut state = self.shared.wait(state, is_done);
         match state.pushed.take() {
             Some((of, result)) if of == head => result,
@@ -168,13 +187,11 @@ impl Log for Git {
     }
 
     fn follow(&mut self, from: Head) -> Result<Vec<Signed>, LogError> {
+        if self.shared.locked().looks == 0 {
+            self.look().map(drop)?;
+        }
         let (links, after) = {
-            let is_first = self.shared.locked().looks == 0;
-            let state = if is_first {
-                self.look()?
-            } else {
-                self.shared.locked()
-            };
+            let state = self.shared.locked();
             if let Some(trouble) = &state.trouble
                 && state.end().seq <= from.seq
             {
@@ -280,7 +297,8 @@ struct Worker {
 impl Worker {
     /// Runs until the log is dropped.
     fn run(&self, asked: &Receiver<Errand>) {
-        let mut next_look = Instant::now();
+        // The first call asks for the first poll: one that began before it would have to be repeated.
+        let mut next_look = Instant::now() + self.poll;
         loop {
             let pause = next_look.saturating_duration_since(Instant::now());
             match asked.recv_timeout(pause) {
@@ -292,7 +310,8 @@ impl Worker {
                         state.pushed = Some((head, pushed));
                     });
                 }
-                Ok(Errand::Look) | Err(RecvTimeoutError::Timeout) => {
+                Ok(Errand::Look(number)) if self.shared.locked().begun >= number => {}
+                Ok(Errand::Look(_)) | Err(RecvTimeoutError::Timeout) => {
                     self.look_and_tell();
                     next_look = Instant::now() + self.poll;
                 }

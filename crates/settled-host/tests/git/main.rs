@@ -308,3 +308,70 @@ fn a_look_gives_all_that_is_there_and_a_change_rings() {
     assert_eq!(other.follow(Head::EMPTY).map(|all| all.len()), Ok(3));
     assert_eq!(other.poll_ms(), 1_000);
 }
+
+/// A remote named `slow` in the copy of a host, which answers after `pause` as one behind ssh does.
+fn slow(directory: &Path, host: &str, pause: Duration) -> Git {
+    let seconds = pause.as_secs_f64();
+    for (verb, program) in [("upload", "upload-pack"), ("receive", "receive-pack")] {
+        let script = format!("#!/bin/sh\nsleep {seconds}\nexec git {program} \"$@\"\n");
+        std::fs::write(directory.join(verb), script).expect("a program");
+    }
+    let script = format!(
+        "chmod +x upload receive
+         git init --quiet --bare {host}
+         git --git-dir {host} config remote.slow.url $PWD/remote.git
+         git --git-dir {host} config remote.slow.uploadpack $PWD/upload
+         git --git-dir {host} config remote.slow.receivepack $PWD/receive"
+    );
+    sh(directory, &script);
+    Git::polling(&directory.join(host), "slow", "w", Duration::from_secs(60)).expect("a log")
+}
+
+#[test]
+fn a_remote_that_takes_longer_than_a_call_waits_answers_the_next_calls() {
+    let directory = remote_in();
+    let mut log = slow(directory.path(), "one", Duration::from_millis(2_500));
+    let began = Instant::now();
+    let head = for_some("the end", || log.head().ok());
+    assert_eq!(head, Head::EMPTY);
+    // One poll answers: a second one would take as long again.
+    assert!(
+        began.elapsed() < Duration::from_millis(4_900),
+        "{:?}",
+        began.elapsed()
+    );
+    let first = batch(Head::EMPTY, &["a"], "tower");
+    let began = Instant::now();
+    let appended = for_some("the push", || match log.append(&first) {
+        Ok(Appended::Unknown(_)) => {
+            // A mailroom does other work before it asks again, and the push may end meanwhile.
+            std::thread::sleep(Duration::from_millis(700));
+            None
+        }
+        other => Some(other),
+    });
+    assert_eq!(appended, Ok(Appended::Committed));
+    assert!(
+        began.elapsed() < Duration::from_millis(4_900),
+        "{:?}",
+        began.elapsed()
+    );
+}
+
+#[test]
+fn a_caller_that_asks_later_gets_a_poll_that_began_after_its_call() {
+    let directory = remote_in();
+    let mut log = slow(directory.path(), "one", Duration::from_millis(1_500));
+    let late = log.head();
+    assert!(
+        matches!(late, Err(LogError::Unreachable { .. })),
+        "{late:?}"
+    );
+    // The poll for that call read the ref before this append.
+    std::thread::sleep(Duration::from_secs(2));
+    let first = batch(Head::EMPTY, &["a"], "tower");
+    let appended = append(&mut open(directory.path(), "two"), &first);
+    assert_eq!(appended, Ok(Appended::Committed));
+    let head = for_some("the end", || log.head().ok());
+    assert_eq!(head, first.batch.head());
+}

@@ -13,10 +13,67 @@ use rustix::process::{Pid, Signal, kill_process_group};
 pub(super) const HERE: Duration = Duration::from_secs(10);
 pub(super) const FAR: Duration = Duration::from_secs(30);
 
+/// The age from which a lock is a leftover: every call that takes one ends, or is killed, within `FAR`.
+const LOCK_AGE_MAX: Duration = Duration::from_secs(60);
+
+/// The locks that git may leave behind besides that of the workspace's ref.
+const LOCKS: [&str; 4] = [
+    "HEAD.lock",
+    "config.lock",
+    "packed-refs.lock",
+    "shallow.lock",
+];
+
+/// Settings of the user that change the meaning or the format of what our calls print, or how they keep objects. All
+/// other settings stay: credential helpers, ssh, proxies and `insteadOf` decide whether the remote can be reached.
+const OWN_SETTINGS: [&str; 20] = [
+    "core.hooksPath=/dev/null",
+    "gc.auto=0",
+    "maintenance.auto=false",
+    "push.gpgSign=false",
+    "push.pushOption=",
+    "push.recurseSubmodules=no",
+    "protocol.ext.allow=never",
+    "core.fsync=committed",
+    "core.fsyncMethod=fsync",
+    "transfer.fsckObjects=true",
+    "fetch.fsckObjects=true",
+    "fetch.prune=false",
+    "fetch.pruneTags=false",
+    "i18n.logOutputEncoding=UTF-8",
+    "log.showSignature=false",
+    "color.ui=false",
+    "color.push=false",
+    "color.remote=false",
+    "color.transport=false",
+    "core.sharedRepository=umask",
+];
+
+/// Variables that name another repository, or change how git sees this one. A hook or an alias that starts settled has
+/// some of them.
+const FOREIGN_VARIABLES: [&str; 14] = [
+    "GIT_ALTERNATE_OBJECT_DIRECTORIES",
+    "GIT_COMMON_DIR",
+    "GIT_CONFIG",
+    "GIT_GRAFT_FILE",
+    "GIT_IMPLICIT_WORK_TREE",
+    "GIT_INDEX_FILE",
+    "GIT_INTERNAL_SUPER_PREFIX",
+    "GIT_NAMESPACE",
+    "GIT_OBJECT_DIRECTORY",
+    "GIT_PREFIX",
+    "GIT_QUARANTINE_PATH",
+    "GIT_REPLACE_REF_BASE",
+    "GIT_SHALLOW_FILE",
+    "GIT_WORK_TREE",
+];
+
 /// The repository with the fetched batches and the ones to push. It can be deleted whenever no daemon serves; the
 /// remote fills it again.
 pub(super) struct Store {
     directory: PathBuf,
+    /// The user's own ssh, from `core.sshCommand`, which `GIT_SSH_COMMAND` would override.
+    has_own_ssh: bool,
 }
 
 /// The result of a call.
@@ -27,17 +84,58 @@ pub(super) struct Said {
 }
 
 impl Store {
-    /// Opens the repository; creates it if it does not exist.
+    /// Opens the repository; creates it if it does not exist, or if git cannot use it.
     pub(super) fn open(directory: &Path) -> Result<Store, String> {
-        let store = Store {
+        let mut store = Store {
             directory: directory.to_owned(),
+            has_own_ssh: false,
         };
-        if !directory.join("HEAD").exists() {
-            std::fs::create_dir_all(directory)
-                .map_err(|error| format!("{}: {error}", directory.display()))?;
-            store.text(&["init", "--quiet", "--bare", "--template=", "."], None)?;
+        if !store.is_whole() {
+            // A kill or a power cut during `init` leaves a part of a repository. Another `init` adds what is missing,
+            // and does no harm to a process that is creating it now.
+            store.init()?;
         }
+        if !store.is_whole() {
+            // What `init` keeps, such as an empty HEAD, is damaged. Nobody can use it, and the remote has everything.
+            std::fs::remove_dir_all(directory).map_err(|error| store.failed(&error))?;
+            store.init()?;
+        }
+        let ssh = store.run(&["config", "--get", "core.sshCommand"], None, HERE)?;
+        store.has_own_ssh = ssh.succeeded;
         Ok(store)
+    }
+
+    fn init(&self) -> Result<(), String> {
+        std::fs::create_dir_all(&self.directory).map_err(|error| self.failed(&error))?;
+        let init = ["init", "--quiet", "--bare", "--template=", "."];
+        self.text(&init, None).map(drop)
+    }
+
+    /// True if git takes the directory for a repository.
+    fn is_whole(&self) -> bool {
+        self.directory.join("HEAD").exists()
+            && self
+                .run(&["rev-parse", "--git-dir"], None, HERE)
+                .is_ok_and(|said| said.succeeded)
+    }
+
+    /// Removes the locks that a killed git left: nothing else does, and each later fetch would fail.
+    pub(super) fn remove_old_locks(&self, reference: &str) {
+        let of_ref = format!("{reference}.lock");
+        for lock in LOCKS.into_iter().chain([&*of_ref]) {
+            let path = self.directory.join(lock);
+            let changed = path.metadata().and_then(|data| data.modified());
+            // A time in the future comes from a clock that was wrong then or is wrong now.
+            let age = changed.map(|at| at.elapsed().unwrap_or_else(|ahead| ahead.duration()));
+            if age.is_ok_and(|age| age > LOCK_AGE_MAX) {
+                // The next fetch reports a lock that cannot be removed.
+                let _ = std::fs::remove_file(&path);
+            }
+        }
+    }
+
+    fn failed(&self, error: &std::io::Error) -> String {
+        format!("{}: {error}", self.directory.display())
     }
 
     /// Runs a command that stays on this machine; returns its output.
@@ -103,29 +201,26 @@ impl Store {
     fn command(&self, args: &[&str]) -> Command {
         use std::os::unix::process::CommandExt as _;
         let mut command = Command::new("git");
+        for setting in OWN_SETTINGS {
+            command.args(["-c", setting]);
+        }
+        for variable in FOREIGN_VARIABLES {
+            command.env_remove(variable);
+        }
         command
-            .args(["-c", "core.hooksPath=/dev/null"])
-            .args(["-c", "gc.auto=0", "-c", "maintenance.auto=false"])
-            .args(["-c", "push.gpgSign=false", "-c", "protocol.ext.allow=never"])
-            .args([
-                "-c",
-                "core.fsync=committed",
-                "-c",
-                "transfer.fsckObjects=true",
-            ])
             .args(args)
             .current_dir(&self.directory)
             .env("GIT_DIR", ".")
             .env("GIT_TERMINAL_PROMPT", "0")
+            // They override `init.defaultObjectFormat` and `init.defaultRefFormat`: every host has the same format.
+            .env("GIT_DEFAULT_HASH", "sha1")
+            .env("GIT_DEFAULT_REF_FORMAT", "files")
             .env("LC_ALL", "C")
-            .env_remove("GIT_WORK_TREE")
-            .env_remove("GIT_INDEX_FILE")
-            .env_remove("GIT_OBJECT_DIRECTORY")
-            .env_remove("GIT_NAMESPACE")
             .process_group(0)
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());
-        if std::env::var_os("GIT_SSH_COMMAND").is_none() {
+        let is_named = |variable| std::env::var_os(variable).is_some();
+        if !self.has_own_ssh && !is_named("GIT_SSH_COMMAND") && !is_named("GIT_SSH") {
             command.env(
                 "GIT_SSH_COMMAND",
                 "ssh -o BatchMode=yes -o ConnectTimeout=5",
@@ -188,5 +283,39 @@ mod tests {
         // An existing repository is opened, not created again.
         let again = Store::open(&directory.path().join("log.git")).expect("a repository");
         assert_eq!(again.bytes(&["cat-file", "blob", &blob], None), read);
+    }
+    #[test]
+    fn a_half_made_repository_is_made_whole() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let store = directory.path().join("log.git");
+        for damage in ["no objects", "no head", "an empty head", "nothing"] {
+            Store::open(&store).expect("a repository");
+            match damage {
+                "no objects" => std::fs::remove_dir_all(store.join("objects")),
+                "no head" => std::fs::remove_file(store.join("HEAD")),
+                "an empty head" => std::fs::write(store.join("HEAD"), ""),
+                _ => Ok(()),
+            }
+            .expect("a damage");
+            let again = Store::open(&store).expect("a repository");
+            let blob = again.text(&["hash-object", "-w", "--stdin"], Some(b"text\n"));
+            assert!(blob.is_ok(), "{damage}: {blob:?}");
+        }
+    }
+
+    #[test]
+    fn a_lock_is_removed_once_no_git_can_hold_it() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let store = Store::open(&directory.path().join("log.git")).expect("a repository");
+        let reference = "refs/settled/team";
+        let lock = directory.path().join("log.git/refs/settled/team.lock");
+        std::fs::create_dir_all(lock.parent().expect("a directory")).expect("a directory");
+        let file = std::fs::File::create(&lock).expect("a lock");
+        store.remove_old_locks(reference);
+        assert!(lock.exists());
+        let before = std::time::SystemTime::now() - LOCK_AGE_MAX - HERE;
+        file.set_modified(before).expect("a time");
+        store.remove_old_locks(reference);
+        assert!(!lock.exists());
     }
 }

@@ -353,6 +353,7 @@ impl Worker {
             &["--no-recurse-submodules", "--", &self.remote, &into],
         ]
         .concat();
+        self.store.remove_old_locks(&self.reference);
         let said = self.store.run(&args, None, FAR).map_err(chain::here)?;
         if !said.succeeded {
             return Err(refused(&said.err));

@@ -375,3 +375,53 @@ fn a_caller_that_asks_later_gets_a_poll_that_began_after_its_call() {
     let head = for_some("the end", || log.head().ok());
     assert_eq!(head, first.batch.head());
 }
+
+#[test]
+fn the_users_settings_and_environment_do_not_reach_the_log() {
+    let directory = remote_in();
+    let first = batch(Head::EMPTY, &["a"], "tower");
+    let appended = append(&mut open(directory.path(), "one"), &first);
+    assert_eq!(appended, Ok(Appended::Committed));
+    let settings = [
+        ("i18n.logOutputEncoding", "UTF-16"),
+        ("init.defaultObjectFormat", "sha256"),
+        ("log.showSignature", "true"),
+        ("color.ui", "always"),
+        ("fetch.prune", "true"),
+        ("push.recurseSubmodules", "only"),
+        ("push.pushOption", "none"),
+    ];
+    for (name, value) in settings {
+        let script = format!("git config --global {name} {value}");
+        sh(directory.path(), &script);
+    }
+    // The settings of a user apply to a process, so the log is followed by another one.
+    let test = "the_log_is_followed_with_the_settings_of_this_user";
+    let program = std::env::current_exe().expect("this program");
+    let output = Command::new(program)
+        .args(["--exact", test, "--ignored", "--nocapture"])
+        .current_dir(directory.path())
+        .env("HOME", directory.path())
+        .env_remove("XDG_CONFIG_HOME")
+        .env("GIT_COMMON_DIR", directory.path().join("elsewhere"))
+        .env("GIT_OBJECT_DIRECTORY", directory.path().join("elsewhere"))
+        .env("GIT_QUARANTINE_PATH", directory.path())
+        .output()
+        .expect("this program runs");
+    let told = String::from_utf8_lossy(&output.stdout).into_owned()
+        + &String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{told}");
+    assert!(told.contains("1 passed"), "{told}");
+}
+
+#[test]
+#[ignore = "another test runs it in a directory of its own, with the settings of a user"]
+fn the_log_is_followed_with_the_settings_of_this_user() {
+    let directory = std::env::current_dir().expect("a directory");
+    let mut log = open(&directory, "two");
+    let all = follows(&mut log, Head::EMPTY, 1);
+    let second = batch(all[0].batch.head(), &["b"], "tower");
+    assert_eq!(append(&mut log, &second), Ok(Appended::Committed));
+    let all = follows(&mut open(&directory, "three"), Head::EMPTY, 2);
+    assert_eq!(all.len(), 2);
+}

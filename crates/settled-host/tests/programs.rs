@@ -936,3 +936,61 @@ fn a_remote_that_takes_a_second_to_answer_is_as_good_as_a_fast_one() {
     laptop.done_over(&ssh, &["serve", "--once"]);
     assert_eq!(laptop.inbox("codex"), ["q1.yaml"]);
 }
+
+#[test]
+fn a_check_of_a_frozen_host_says_why_and_names_the_cure() {
+    let hosts = Hosts::joined();
+    let ledger = hosts.path("ledger.git");
+    hosts.laptop.done(&["serve", "--once"]);
+    hosts.tower.ask("claude", "codex", "q1");
+    hosts.tower.done(&["serve", "--once"]);
+    let reference = "refs/settled/ledger";
+    let all = fs::read_dir(ledger.join("refs/settled")).expect("a directory");
+    let name = all.map(|file| file.expect("a file").file_name()).next();
+    let name = name.expect("a ref").to_string_lossy().into_owned();
+    let reference = reference.replace("ledger", &name);
+    git(&ledger, &["update-ref", "refs/kept", &reference]);
+    git(
+        &ledger,
+        &["update-ref", &reference, &format!("{reference}~1")],
+    );
+    let told = hosts.tower.fails(6, &["check"]);
+    assert!(
+        told.contains("wrong  this host is frozen, because the log lost records"),
+        "{told}"
+    );
+    assert!(told.contains("settled host republish"), "{told}");
+    // Another host goes on without the lost record.
+    hosts.laptop.ask("codex", "claude", "q2");
+    hosts.laptop.done(&["serve", "--once"]);
+    hosts.tower.fails(6, &["serve", "--once"]);
+    let told = hosts.tower.fails(6, &["check"]);
+    assert!(
+        told.contains("has other records in the place of its own"),
+        "{told}"
+    );
+    assert!(told.contains("Two histories"), "{told}");
+    // Something that is no batch.
+    git(&ledger, &["update-ref", &reference, "refs/kept"]);
+    let script = format!(
+        "git config user.name x; git config user.email x
+         git update-ref {reference} $(git commit-tree -p {reference} -m hello {reference}^{{tree}})"
+    );
+    let done = Command::new("sh")
+        .args(["-euc", &script])
+        .current_dir(&ledger)
+        .status();
+    assert!(done.expect("sh runs").success());
+    let told = hosts.tower.fails(6, &["check"]);
+    assert!(
+        told.contains("wrong  this host is frozen: the log is damaged"),
+        "{told}"
+    );
+    assert!(!told.contains("does not answer"), "{told}");
+    // Once the log is whole, what is left is a daemon that has to look again.
+    git(&ledger, &["update-ref", &reference, "refs/kept"]);
+    let told = hosts.tower.fails(6, &["check"]);
+    assert!(told.contains("restart the daemon"), "{told}");
+    hosts.tower.done(&["serve", "--once"]);
+    hosts.tower.done(&["check"]);
+}

@@ -8,10 +8,13 @@ use settled_host::jetstream::MESSAGE_BYTES_ENOUGH;
 use settled_host::keys::HostKey;
 use settled_host::monitoring::jsz;
 use settled_host::place::{HostDirectory, LogPlace};
+use spool::log::{Head, Log, LogError};
 use views::answer::CommandOutput;
 use views::exit::Exit;
 use views::failure::Failure;
 use workspace::config::SharedLog;
+use workspace::index::LedgerIndex;
+use workspace::operator_alerts::{self, AlertKind};
 use workspace::shell::quoted;
 
 use super::survey::patiently;
@@ -53,12 +56,18 @@ pub(super) fn run(args: &CheckArgs, context: &HostContext) -> Result<Exit, Failu
     let (root, shared) = context.shared()?;
     let mut findings = of_this_host(root, &shared)?;
     let own = HostDirectory::of(root);
+    // The ledger is read before the log's end: a daemon that serves meanwhile takes over only what the log has.
+    let mirror = mirror(root)?;
+    let mut followed = None;
     match LogPlace::parse(&shared.log).map_err(|error| Failure::new(Exit::Usage, &error))? {
         LogPlace::Brokers(servers) => {
             match own.founded(&shared) {
                 Ok(founded) => {
                     findings.extend(of_stream(founded.replicas, &founded.wrong));
                     findings.push(of_size(founded.message_bytes_max));
+                    let log = own.open(&shared);
+                    let log = log.map_err(|error| super::of_place(&error))?;
+                    followed = Some(follows(log, mirror));
                 }
                 Err(error) => {
                     let fix = "repair the network or the broker; if the broker lost its stream, settled host republish makes it again";
@@ -76,9 +85,18 @@ pub(super) fn run(args: &CheckArgs, context: &HostContext) -> Result<Exit, Failu
             findings.extend(monitors.iter().map(|address| of_monitor(address)));
         }
         LogPlace::Repository(repository) => {
-            findings.push(of_repository(&own, &shared, &repository));
+            let log = own.open(&shared);
+            let end = match log.map(|log| follows(log, mirror)) {
+                Ok(end) => end,
+                Err(error) => Err(LogError::Unreachable {
+                    why: error.to_string(),
+                }),
+            };
+            findings.extend(of_repository(&end, &repository));
+            followed = Some(end);
         }
     }
+    findings.extend(of_standing(root, followed, context));
     let is_wrong = findings.iter().any(|finding| finding.state == "wrong");
     context.say(&CommandOutput::new(Findings { findings }), |found| {
         let line = |finding: &Finding| {
@@ -193,19 +211,111 @@ fn of_monitor(address: &str) -> Finding {
     }
 }
 
-fn of_repository(own: &HostDirectory, shared: &SharedLog, repository: &str) -> Finding {
-    let asked = own.open(shared).map_err(|error| error.to_string());
-    let head =
-        asked.and_then(|mut log| patiently(|| log.head()).map_err(|error| error.to_string()));
-    match head {
-        Ok(head) => ok(format!(
+/// The end of this host's ledger.
+fn mirror(root: &Path) -> Result<Head, Failure> {
+    let read = LedgerIndex::read(root);
+    let (_, folded) = read.map_err(|error| Failure::new(Exit::Failed, &error))?;
+    let read = folded.verified;
+    Ok(match read.records {
+        0 => Head::EMPTY,
+        seq => Head {
+            seq,
+            digest: read.last,
+        },
+    })
+}
+
+/// The end of a log that continues this host's ledger.
+fn follows(mut log: Box<dyn Log>, mirror: Head) -> Result<Head, LogError> {
+    let end = patiently(|| log.head())?;
+    if end.seq < mirror.seq {
+        return Err(LogError::RolledBack {
+            log: end,
+            ours: mirror,
+        });
+    }
+    patiently(|| log.follow(mirror))?;
+    Ok(end)
+}
+
+/// The finding about a repository that answers, or does not. One that does not continue the ledger answers as well.
+fn of_repository(end: &Result<Head, LogError>, repository: &str) -> Option<Finding> {
+    match end {
+        Ok(head) => Some(ok(format!(
             "{repository} answers, with records up to {}; a push is as durable as its server makes it",
             head.seq
-        )),
-        Err(why) => wrong(
-            format!("{repository} does not answer: {why}"),
+        ))),
+        Err(
+            error @ (LogError::Unreachable { .. }
+            | LogError::Denied { .. }
+            | LogError::TooLarge { .. }),
+        ) => Some(wrong(
+            format!("{repository} does not answer: {error}"),
             "repair the network or the repository",
-        ),
+        )),
+        Err(
+            LogError::RolledBack { .. }
+            | LogError::Forked { .. }
+            | LogError::TooNew(_)
+            | LogError::Broken { .. },
+        ) => None,
+    }
+}
+
+/// The finding about a log that does not continue this host's ledger, or a daemon that stopped at one of its records.
+fn of_standing(
+    root: &Path,
+    followed: Option<Result<Head, LogError>>,
+    context: &HostContext,
+) -> Option<Finding> {
+    let mut alerts = operator_alerts::read(root).into_iter();
+    let alert = alerts.find(|alert| alert.kind == AlertKind::SharedLedger);
+    let frozen = alert.filter(|alert| alert.what.starts_with("frozen "));
+    let [republish, restore] = ["host republish", "host restore LOG"].map(|it| context.command(it));
+    match followed {
+        Some(Err(error @ LogError::RolledBack { .. })) => Some(wrong(
+            format!("this host is frozen, because the log lost records: {error}"),
+            &format!(
+                "stop the daemon and put them back with `{republish}`, or with `{restore}` if the log is gone; then start \
+                 every daemon that is frozen again (docs/hosts.md, A log that lost its end)"
+            ),
+        )),
+        Some(Err(error @ LogError::Forked { .. })) => Some(wrong(
+            format!("this host is frozen, because the log has other records in the place of its own: {error}"),
+            &format!(
+                "stop the daemon; `{republish}` names the first record that differs, and people choose a history \
+                 (docs/hosts.md, Two histories)"
+            ),
+        )),
+        Some(Err(error @ LogError::Broken { .. })) => Some(wrong(
+            format!("this host is frozen: {error}"),
+            "take what is no batch of records off the log, then start every daemon that is frozen again (docs/hosts.md, A \
+             damaged repository)",
+        )),
+        Some(Err(LogError::TooNew(error))) => Some(wrong(
+            format!("this host is frozen: {error}"),
+            "install the version of the other hosts, and restart the daemon",
+        )),
+        // The log continues this ledger, and the daemon stopped: at a record that breaks the rules, or before the log
+        // was repaired.
+        Some(
+            Ok(_)
+            | Err(
+                LogError::Unreachable { .. }
+                | LogError::Denied { .. }
+                | LogError::TooLarge { .. },
+            ),
+        )
+        | None => frozen.map(|alert| {
+            wrong(
+                format!("this host is {}", alert.what),
+                &format!(
+                    "if the log was repaired meanwhile, restart the daemon; if the message names a host that broke the rules, \
+                     no host can follow this log: put the ledger into an empty one with `{restore}` (docs/hosts.md, A log that \
+                     is gone)"
+                ),
+            )
+        }),
     }
 }
 

@@ -64,13 +64,29 @@ pub struct Service {
     pub needs: Needs,
 }
 
+/// The place of the ledger that the workspace shares with other hosts.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum SharedPlace {
+    /// The workspace shares no ledger.
+    #[default]
+    Unshared,
+    /// Brokers, reached over TCP.
+    Brokers,
+    /// A git repository on another machine, reached with the keys or credentials in the home of the daemon's user.
+    Remote,
+    /// A git repository in this directory.
+    Directory(PathBuf),
+}
+
 /// The access that the workspace's config needs despite the confinement.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Needs {
     /// Agents have users of their own, and the daemon checks who owns each file.
     pub sees_users: bool,
     /// The metrics listen on the loopback network.
     pub loopback: bool,
+    /// The daemon follows a ledger at this place.
+    pub ledger: SharedPlace,
 }
 
 impl ServiceManager {

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use spool::Layout;
 use workspace::config::{Config, ConfigError, Listen};
 
-use super::{Needs, Scope, Service, ServiceManager, Work};
+use super::{Needs, Scope, Service, ServiceManager, SharedPlace, Work};
 
 /// A service as the caller asks for it.
 #[derive(Clone, Debug)]
@@ -92,6 +92,7 @@ impl Service {
         let needs = Needs {
             sees_users: !config.users().is_empty(),
             loopback: matches!(config.metrics.listen, Listen::Loopback(_)),
+            ledger: shared_place(config.ledger.log.as_deref()),
         };
         Ok(Self {
             kind,
@@ -104,6 +105,22 @@ impl Service {
             work,
             needs,
         })
+    }
+}
+
+/// The place that `ledger.log` names; `settled-host` says what is wrong with one that is none.
+fn shared_place(log: Option<&str>) -> SharedPlace {
+    let Some(log) = log else {
+        return SharedPlace::Unshared;
+    };
+    if log.starts_with("nats://") || log.starts_with("tls://") {
+        return SharedPlace::Brokers;
+    }
+    let directory = Path::new(log.strip_prefix("file://").unwrap_or(log));
+    if directory.is_absolute() {
+        SharedPlace::Directory(directory.to_owned())
+    } else {
+        SharedPlace::Remote
     }
 }
 

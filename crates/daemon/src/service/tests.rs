@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use super::{Needs, Scope, Service, ServiceManager, Work};
+use super::{Needs, Scope, Service, ServiceManager, SharedPlace, Work};
 
 /// The unit in the Debian package.
 const PACKAGED: &str = concat!(
@@ -17,6 +17,9 @@ const ASKED: u32 = 10;
 
 /// The most with everything open that a mailroom may need.
 const OPEN: u32 = 11;
+
+/// The most with the network that a shared ledger needs.
+const NETWORK: u32 = 14;
 
 /// A service for the machine, with a workspace outside homes and the packaged program.
 fn service(root: &str, needs: Needs) -> Service {
@@ -38,7 +41,7 @@ fn the_packaged_unit_is_the_one_that_would_be_installed() {
     // The machine that unpacks it may or may not give agents users of their own, so it works for both.
     let needs = Needs {
         sees_users: true,
-        loopback: false,
+        ..Needs::default()
     };
     is_packaged(&service("/var/lib/settled/mailroom", needs), PACKAGED);
 }
@@ -134,6 +137,7 @@ fn only_a_loopback_port_together_with_users_of_their_own_costs_more_than_is_aske
             Needs {
                 sees_users,
                 loopback,
+                ..Needs::default()
             },
         )
         .text()
@@ -148,4 +152,46 @@ fn only_a_loopback_port_together_with_users_of_their_own_costs_more_than_is_aske
     ];
     assert!(found[..3].iter().all(|score| *score <= ASKED), "{found:?}");
     assert!(found[3] <= OPEN, "{found:?}");
+}
+
+#[test]
+fn a_host_that_shares_its_ledger_reaches_it() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let text = |root: &str, ledger: SharedPlace| {
+        let needs = Needs {
+            ledger,
+            ..Needs::default()
+        };
+        service(root, needs).text().expect("a plain path")
+    };
+    for (ledger, homes) in [
+        (SharedPlace::Brokers, "yes"),
+        (SharedPlace::Remote, "read-only"),
+    ] {
+        let text = text("/srv/mailroom", ledger);
+        for line in [
+            "PrivateNetwork=no",
+            "RestrictAddressFamilies=AF_UNIX AF_INET AF_INET6",
+            &format!("ProtectHome={homes}"),
+        ] {
+            assert!(text.lines().any(|other| other == line), "{line}\n{text}");
+        }
+        assert!(!text.contains("IPAddressDeny"), "{text}");
+        let score = exposure(&text, directory.path());
+        assert!(score <= NETWORK, "{score}\n{text}");
+    }
+    // A repository on this machine needs no network, only its directory.
+    for (path, lines) in [
+        ("/srv/ledger.git", &["ReadWritePaths=/srv/ledger.git"][..]),
+        (
+            "/home/ann/ledger.git",
+            &["BindPaths=/home/ann/ledger.git", "ProtectHome=tmpfs"],
+        ),
+        ("/tmp/ledger.git", &["PrivateTmp=no"]),
+    ] {
+        let text = text("/srv/mailroom", SharedPlace::Directory(PathBuf::from(path)));
+        for line in [&["PrivateNetwork=yes"], lines].concat() {
+            assert!(text.lines().any(|other| other == line), "{line}\n{text}");
+        }
+    }
 }

@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use super::{Scope, Service, ServiceManager, Work};
+use super::{Needs, Scope, Service, ServiceManager, SharedPlace, Work};
 
 const UNIT: &str = include_str!("unit.service");
 const CONFINED: &str = include_str!("confined.conf");
@@ -23,6 +23,16 @@ const TEMPORARY: [&str; 2] = ["/tmp", "/var/tmp"];
 
 /// The beginning of the line that marks a file as ours, up to the path of the workspace.
 const MARK: &str = "Written by `settled service install` for the workspace ";
+
+impl Needs {
+    /// True if the shared ledger is on other machines.
+    fn has_network(&self) -> bool {
+        match self.ledger {
+            SharedPlace::Brokers | SharedPlace::Remote => true,
+            SharedPlace::Unshared | SharedPlace::Directory(_) => false,
+        }
+    }
+}
 
 impl Service {
     /// Renders the file; fails with the reason if a path cannot be written there.
@@ -58,11 +68,7 @@ impl Service {
             Work::MailOnly | Work::StartsAgents => UNIT,
             Work::Notifies => NOTIFY_UNIT,
         };
-        let families = if self.needs.loopback {
-            "AF_UNIX AF_INET AF_INET6"
-        } else {
-            "AF_UNIX"
-        };
+        let families = self.families();
         let (user, group) = self.owner;
         // Paths come last, so that nothing in them is taken for a placeholder.
         unit.replace("@CONFINEMENT@", confinement)
@@ -89,19 +95,49 @@ impl Service {
         };
         let mut lines = Vec::new();
         let mut line = |text: String| lines.push(text);
-        // Binding a path below a home needs an empty home to put it in; otherwise no home is safer.
-        let is_at_home = below(root, &HOMES) || below(program, &HOMES);
-        line(format!(
-            "ProtectHome={}",
-            if is_at_home { "tmpfs" } else { "yes" }
-        ));
-        if below(root, &HOMES) {
-            line(format!("BindPaths={}", word(root)));
+        let ledger = match &self.needs.ledger {
+            SharedPlace::Directory(path) => path.to_str(),
+            SharedPlace::Unshared | SharedPlace::Brokers | SharedPlace::Remote => None,
+        };
+        let is_at_home = [Some(root), Some(program), ledger]
+            .into_iter()
+            .flatten()
+            .any(|path| below(path, &HOMES));
+        if self.needs.ledger == SharedPlace::Remote {
+            line("# git reads its keys and credentials in the home of this user.".to_owned());
+            line("ProtectHome=read-only".to_owned());
+        } else {
+            // Binding a path below a home needs an empty home to put it in; otherwise no home is safer.
+            line(format!(
+                "ProtectHome={}",
+                if is_at_home { "tmpfs" } else { "yes" }
+            ));
+            if below(root, &HOMES) {
+                line(format!("BindPaths={}", word(root)));
+            }
+            if below(program, &HOMES) {
+                line(format!("BindReadOnlyPaths={}", word(program)));
+            }
+            if below(program, &HOMES) && self.needs.ledger != SharedPlace::Unshared {
+                // `settled serve` becomes the program beside it.
+                let host = Path::new(program).with_file_name("settled-host");
+                line(format!(
+                    "BindReadOnlyPaths={}",
+                    word(&host.to_string_lossy())
+                ));
+            }
         }
-        if below(program, &HOMES) {
-            line(format!("BindReadOnlyPaths={}", word(program)));
+        if let Some(ledger) = ledger {
+            line("# The ledger that several hosts share is in a repository here.".to_owned());
+            line(format!("ReadWritePaths={}", word(ledger)));
+            if below(ledger, &HOMES) {
+                line(format!("BindPaths={}", word(ledger)));
+            }
         }
-        let is_temporary = below(root, &TEMPORARY) || below(program, &TEMPORARY);
+        let is_temporary = [Some(root), Some(program), ledger]
+            .into_iter()
+            .flatten()
+            .any(|path| below(path, &TEMPORARY));
         line(format!(
             "PrivateTmp={}",
             if is_temporary { "no" } else { "yes" }
@@ -115,20 +151,40 @@ impl Service {
         } else {
             line("PrivateUsers=yes".to_owned());
         }
-        line("IPAddressDeny=any".to_owned());
-        if self.needs.loopback {
-            line(
-                "# Metrics are read from the loopback network; a unix socket needs none of it."
-                    .to_owned(),
-            );
-            line("PrivateNetwork=no".to_owned());
-            line("IPAddressAllow=localhost".to_owned());
-            line("RestrictAddressFamilies=AF_UNIX AF_INET AF_INET6".to_owned());
-        } else {
-            line("PrivateNetwork=yes".to_owned());
-            line("RestrictAddressFamilies=AF_UNIX".to_owned());
-        }
+        lines.extend(self.network());
         lines.join("\n")
+    }
+
+    /// The families of sockets that the daemon and what it starts may open.
+    fn families(&self) -> &'static str {
+        if self.needs.loopback || self.needs.has_network() {
+            "AF_UNIX AF_INET AF_INET6"
+        } else {
+            "AF_UNIX"
+        }
+    }
+
+    /// The settings for the network: none of it, the loopback network, or all of it for a shared ledger.
+    fn network(&self) -> Vec<String> {
+        let families = self.families();
+        let lines: &[&str] = if self.needs.has_network() {
+            &[
+                "# The shared ledger is on other machines, and their addresses may change: IPAddressAllow in a drop-in narrows it.",
+                "PrivateNetwork=no",
+            ]
+        } else if self.needs.loopback {
+            &[
+                "IPAddressDeny=any",
+                "# Metrics are read from the loopback network; a unix socket needs none of it.",
+                "PrivateNetwork=no",
+                "IPAddressAllow=localhost",
+            ]
+        } else {
+            &["IPAddressDeny=any", "PrivateNetwork=yes"]
+        };
+        let families = format!("RestrictAddressFamilies={families}");
+        let lines = lines.iter().map(|line| (*line).to_owned());
+        lines.chain([families]).collect()
     }
 
     fn plist(&self, root: &str, program: &str) -> String {

@@ -56,6 +56,12 @@ pub enum AccessError {
     /// An address contains a password.
     #[error("the address of {0} holds a password, and agents can read it: put it into a file")]
     PasswordInAddress(String),
+    /// The URL of a repository contains a password or a token.
+    #[error(
+        "the URL of {0} holds a password, and agents can read it: leave it out, and let git's credential helper of the \
+         daemon's user give it (`git config --global credential.helper store`, then `git credential approve`)"
+    )]
+    PasswordInUrl(String),
 }
 
 /// Parses the addresses of brokers, separated by commas.
@@ -74,6 +80,21 @@ pub fn servers(text: &str) -> Result<Vec<ServerAddr>, AccessError> {
         servers.push(server);
     }
     Ok(servers)
+}
+
+/// Refuses the URL of a repository with a password: `settled.toml` would hold it, which agents read, and messages would
+/// print it. A user's name alone is no secret.
+pub fn without_password(url: &str) -> Result<(), AccessError> {
+    let Some((_, rest)) = url.split_once("://") else {
+        return Ok(());
+    };
+    let authority = rest.split('/').next().unwrap_or_default();
+    match authority.rsplit_once('@') {
+        Some((user, host)) if user.contains(':') => {
+            Err(AccessError::PasswordInUrl(host.to_owned()))
+        }
+        Some(_) | None => Ok(()),
+    }
 }
 
 impl Access {
@@ -208,6 +229,29 @@ mod tests {
         assert!(matches!(told, Some(AccessError::PasswordInAddress(host)) if host == "one"));
         for wrong in ["ws://one", "", "nats://one,,nats://two"] {
             assert!(servers(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn the_url_of_a_repository_holds_no_password() {
+        for url in [
+            "http://bob:s3cret@host/x.git",
+            "ssh://bob:s3c@ret@host:22/x",
+        ] {
+            let told = without_password(url).err().map(|error| error.to_string());
+            let told = told.expect("a refusal");
+            assert!(
+                !told.contains("s3c") && told.contains("credential"),
+                "{told}"
+            );
+        }
+        for url in [
+            "https://bob@host:8443/x:y@z.git",
+            "git@host:team/x.git",
+            "ssh://git@host:22/x",
+            "/srv/a:b@c.git",
+        ] {
+            assert!(without_password(url).is_ok(), "{url}");
         }
     }
 

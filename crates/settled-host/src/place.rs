@@ -12,7 +12,7 @@ use async_nats::ServerAddr;
 use spool::log::{Log, LogError};
 use workspace::config::SharedLog;
 
-use crate::access::{Access, AccessError, servers};
+use crate::access::{Access, AccessError, servers, without_password};
 use crate::jetstream::{self, Founded, LedgerName};
 use crate::keys::KeyError;
 use crate::{Git, JetStream};
@@ -70,6 +70,7 @@ impl LogPlace {
         if text.starts_with("nats://") || text.starts_with("tls://") {
             return Ok(LogPlace::Brokers(servers(text)?));
         }
+        without_password(text)?;
         // The daemon may run in another directory, so the path must be absolute.
         let local = Path::new(text);
         let repository = match local.canonicalize() {
@@ -424,7 +425,12 @@ mod tests {
         assert_eq!(brokers.text(), "nats://one:4222,tls://two:4223");
         let remote = LogPlace::parse("git@example.org:team/ledger.git").expect("a repository");
         assert_eq!(remote.text(), "git@example.org:team/ledger.git");
-        for wrong in ["--upload-pack=x", "", "nats://me:s3cret@one"] {
+        for wrong in [
+            "--upload-pack=x",
+            "",
+            "nats://me:s3cret@one",
+            "https://me:s3cret@one/x.git",
+        ] {
             assert!(LogPlace::parse(wrong).is_err(), "{wrong}");
         }
         let root = tempfile::tempdir().expect("a directory");

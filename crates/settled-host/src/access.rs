@@ -54,7 +54,9 @@ pub enum AccessError {
     #[error("{0:?} is no address of a broker, expected nats://HOST:PORT or tls://HOST:PORT")]
     NotAnAddress(String),
     /// An address contains a password.
-    #[error("the address of {0} holds a password, and agents can read it: put it into a file")]
+    #[error(
+        "the address of {0} holds a password, and agents can read it: use a file with --token, --nkey or --credentials"
+    )]
     PasswordInAddress(String),
     /// The URL of a repository contains a password or a token.
     #[error(
@@ -226,7 +228,10 @@ mod tests {
         assert_eq!(two.len(), 2);
         assert_eq!((two[1].host(), two[1].port()), ("two", 4222));
         let told = servers("nats://me:s3cret@one").err();
-        assert!(matches!(told, Some(AccessError::PasswordInAddress(host)) if host == "one"));
+        assert!(matches!(&told, Some(AccessError::PasswordInAddress(host)) if host == "one"));
+        // No option takes a password, so the message names those that take another secret.
+        let told = told.map(|error| error.to_string()).expect("a refusal");
+        assert!(told.contains("--token"), "{told}");
         for wrong in ["ws://one", "", "nats://one,,nats://two"] {
             assert!(servers(wrong).is_err(), "{wrong}");
         }

@@ -90,7 +90,13 @@ impl LogPlace {
                 let addresses: Vec<String> = servers
                     .iter()
                     .map(|server| {
-                        format!("{}://{}:{}", server.scheme(), server.host(), server.port())
+                        let (scheme, host) = (server.scheme(), server.host());
+                        if host.contains(':') {
+                            // An IPv6 address; without brackets its end would be the port.
+                            format!("{scheme}://[{host}]:{}", server.port())
+                        } else {
+                            format!("{scheme}://{host}:{}", server.port())
+                        }
                     })
                     .collect();
                 addresses.join(",")
@@ -423,6 +429,9 @@ mod tests {
     fn brokers_and_repositories_are_told_apart_and_secrets_are_kept_for_the_owner() {
         let brokers = LogPlace::parse("nats://one, tls://two:4223").expect("brokers");
         assert_eq!(brokers.text(), "nats://one:4222,tls://two:4223");
+        let six = LogPlace::parse("nats://[::1]:4311").expect("a broker");
+        assert_eq!(six.text(), "nats://[::1]:4311");
+        assert!(LogPlace::parse(&six.text()).is_ok());
         let remote = LogPlace::parse("git@example.org:team/ledger.git").expect("a repository");
         assert_eq!(remote.text(), "git@example.org:team/ledger.git");
         for wrong in [

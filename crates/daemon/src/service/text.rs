@@ -169,7 +169,7 @@ impl Service {
         let families = self.families();
         let lines: &[&str] = if self.needs.has_network() {
             &[
-                "# The shared ledger is on other machines, and their addresses may change: IPAddressAllow in a drop-in narrows it.",
+                "# The shared ledger is on other machines, and their addresses may change; a drop-in can narrow this.",
                 "PrivateNetwork=no",
             ]
         } else if self.needs.loopback {

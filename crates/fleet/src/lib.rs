@@ -202,6 +202,18 @@ impl Fleet {
         Some(&member.key)
     }
 
+    /// Checks that the other hosts accept what a host signs with the key that has this public half. A name alone is not
+    /// enough: another machine may have joined under it since.
+    pub fn check_key(&self, host: &HostName, key: &str) -> Result<(), FleetRefusal> {
+        let name = host.clone();
+        match self.members.get(host) {
+            None => Err(FleetRefusal::UnknownHost(name)),
+            Some(member) if member.key != key => Err(FleetRefusal::OtherKey(name)),
+            Some(member) if member.is_retired => Err(FleetRefusal::RetiredKey(name)),
+            Some(_) => Ok(()),
+        }
+    }
+
     /// True if no host has joined: the workspace has one host.
     pub fn is_empty(&self) -> bool {
         self.members.is_empty()
@@ -312,6 +324,23 @@ mod tests {
         assert_eq!(elsewhere, Err(FleetRefusal::RetiredKey(host("box"))));
         assert_eq!(fleet.join(host("laptop"), "another".to_owned()), Ok(()));
         assert_eq!(fleet.key(&host("laptop")), Some("another"));
+    }
+
+    #[test]
+    fn a_host_has_the_key_it_joined_with_last() {
+        let mut fleet = fleet();
+        let laptop = host("laptop");
+        assert_eq!(fleet.check_key(&laptop, "key of laptop"), Ok(()));
+        fleet.retire(&laptop).expect("a host");
+        let retired = Err(FleetRefusal::RetiredKey(laptop.clone()));
+        assert_eq!(fleet.check_key(&laptop, "key of laptop"), retired);
+        let rejoined = fleet.join(laptop.clone(), "another".to_owned());
+        assert_eq!(rejoined, Ok(()));
+        let other = Err(FleetRefusal::OtherKey(laptop.clone()));
+        assert_eq!(fleet.check_key(&laptop, "key of laptop"), other);
+        assert_eq!(fleet.check_key(&laptop, "another"), Ok(()));
+        let unknown = Err(FleetRefusal::UnknownHost(host("box")));
+        assert_eq!(fleet.check_key(&host("box"), "another"), unknown);
     }
 
     fn joined(name: &str, agents: &[&str], policy: &str) -> HostChange {

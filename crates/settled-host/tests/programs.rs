@@ -740,6 +740,99 @@ fn a_host_that_knows_of_its_retired_key_follows_the_log_to_join_again() {
     assert_eq!(hosts.tower.ledger(), hosts.laptop.ledger());
 }
 
+/// The laptop's key is retired and another machine joined as the laptop; the first one does not know it yet.
+fn replaced(hosts: &Hosts) -> Host {
+    hosts.tower.done(&["retire-key", "laptop", "--by", "ann"]);
+    let other = hosts.third();
+    let log = hosts.log("ledger.git");
+    other.done(&["join", &log, "--as", "laptop"]);
+    other
+}
+
+#[test]
+fn a_host_that_another_machine_replaced_records_nothing_and_says_why() {
+    let hosts = Hosts::joined();
+    let other = replaced(&hosts);
+    let commands: [&[&str]; 6] = [
+        &["serve", "--once"],
+        &["claim", "pi"],
+        &["move-home", "claude", "--to", "laptop"],
+        &["retire-key", "tower"],
+        &["retire-key", "laptop"],
+        &["policy", "--give"],
+    ];
+    for (number, command) in commands.into_iter().enumerate() {
+        let laptop = Host(hosts.path(&format!("laptop-{number}")));
+        let copied = Command::new("cp")
+            .arg("-a")
+            .args([&hosts.laptop.0, &laptop.0])
+            .status();
+        assert!(copied.expect("cp runs").success());
+        if command[0] == "policy" {
+            let config = laptop.config() + "\n[rounds]\nmax = 3\n";
+            fs::write(laptop.0.join("settled.toml"), config).expect("a config");
+        }
+        laptop.ask("codex", "claude", "q-1");
+        // At first the ledger here does not tell of the other machine.
+        for _ in 0..2 {
+            let told = laptop.fails(6, command);
+            for part in [
+                "another machine joined as host laptop",
+                "`settled host retire-key laptop` on another host",
+                "--new-key",
+            ] {
+                assert!(told.contains(part), "{command:?}: {told}");
+            }
+            // A daemon that learned it while it served names its status instead.
+            let (log, root) = (hosts.log("ledger.git"), laptop.0.display());
+            let join = format!("host join {log} --workspace mailroom --new-key --root {root}");
+            let is_told = told.ends_with(&format!("  try: settled {join}\n"));
+            assert!(is_told || command[0] == "serve", "{command:?}: {told}");
+        }
+    }
+    hosts.tower.done(&["serve", "--once"]);
+    other.done(&["serve", "--once"]);
+    assert_eq!(hosts.tower.ledger(), other.ledger());
+    assert!(hosts.tower.inbox("claude").is_empty());
+}
+
+#[test]
+fn a_host_that_another_machine_replaced_leaves_and_does_not_retire_the_key_of_that_one() {
+    let hosts = Hosts::joined();
+    hosts
+        .laptop
+        .done(&["move-home", "codex", "--to", "tower", "--by", "ann"]);
+    let other = replaced(&hosts);
+    let told = hosts.laptop.fails(6, &["leave"]);
+    assert!(
+        told.contains("another machine joined as host laptop"),
+        "{told}"
+    );
+    // It knows now that it is out, and that there is nothing to record.
+    let left = hosts.laptop.done(&["leave"]);
+    assert!(left.starts_with("host laptop left;"), "{left}");
+    other.done(&["serve", "--once"]);
+}
+
+#[test]
+fn a_host_whose_key_is_retired_changes_nothing_and_names_the_command() {
+    let hosts = Hosts::joined();
+    hosts.tower.done(&["retire-key", "laptop", "--by", "ann"]);
+    for _ in 0..2 {
+        let told = hosts.laptop.fails(6, &["claim", "pi"]);
+        assert!(
+            told.contains("the key of host laptop was retired\n  try: settled host join /"),
+            "{told}"
+        );
+        assert!(told.contains(" --new-key --root "), "{told}");
+    }
+    let told = hosts.laptop.fails(6, &["serve", "--once"]);
+    assert!(told.contains(" --new-key --root "), "{told}");
+    hosts.tower.done(&["serve", "--once"]);
+    // Its agents are at home under its name, and only another host can move them now.
+    hosts.laptop.done(&["leave"]);
+}
+
 #[test]
 fn all_hosts_judge_by_one_policy() {
     let hosts = Hosts::joined();

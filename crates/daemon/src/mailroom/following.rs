@@ -88,7 +88,10 @@ impl Mailroom {
             }
             Ok(followed)
         })?;
-        let may_judge = self.shared.as_ref().is_some_and(SharedLedger::may_judge);
+        let may_judge = self.shared.as_mut().is_some_and(|shared| {
+            shared.stop_without_its_key();
+            shared.may_judge()
+        });
         Ok(followed && may_judge)
     }
 

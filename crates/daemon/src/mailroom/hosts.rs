@@ -60,8 +60,7 @@ impl Mailroom {
         moment: Moment,
     ) -> Result<(), HostChangeError> {
         let shared = self.shared.as_ref().ok_or(HostChangeError::OneHost)?;
-        let sharing = &shared.sharing;
-        sharing.fleet.clone().change(change, &sharing.host)?;
+        shared.sharing.check_change(change)?;
         let event = Event::Host(change.clone());
         let reported = ReportedEvent {
             order,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use chrono::{DateTime, Utc};
-use fleet::Fleet;
+use fleet::{Fleet, FleetRefusal};
 use message_schema::id::AgentName;
 use review::{Event, EventRecord, HostChange, Record, Review, ReviewKey, State};
 use spool::log::{Appended, HostKeys, HostName, Log, LogError, Signed};
@@ -35,6 +35,8 @@ pub struct Sharing {
     pub log: Box<dyn Log>,
     /// Signs for this host.
     pub keys: Box<dyn HostKeys>,
+    /// The public half of the key that it signs with, in the form the ledger has it.
+    pub key: String,
 }
 
 /// The relation of this host's ledger to the shared one.
@@ -67,7 +69,7 @@ pub enum Standing {
 pub(super) struct SharedLedger {
     pub(super) sharing: Sharing,
     pub(super) standing: Standing,
-    /// True for a command that lets this host join: it follows the log even if this host's key is retired.
+    /// True for a command that lets this host join: it follows the log even if this host's key is not one of the fleet's.
     is_joining: bool,
     pub(super) heartbeats: Heartbeats,
     /// A batch that the log may or may not have.
@@ -117,6 +119,19 @@ impl Sharing {
         let here = self.fleet.at_home(&self.host);
         Homes::of(here.map(ToString::to_string))
     }
+
+    /// Checks that the other hosts accept what this one signs, as of its ledger's last record.
+    fn check_key(&self) -> Result<(), FleetRefusal> {
+        self.fleet.check_key(&self.host, &self.key)
+    }
+
+    /// Checks that this host may record the change. Only a join brings its key with it.
+    pub(super) fn check_change(&self, change: &HostChange) -> Result<(), FleetRefusal> {
+        if !matches!(change, HostChange::Joined(_)) {
+            self.check_key()?;
+        }
+        self.fleet.clone().change(change, &self.host)
+    }
 }
 
 impl SharedLedger {
@@ -139,11 +154,8 @@ impl SharedLedger {
 
     /// The reason this host cannot go on, and the fix.
     fn lacks(&self) -> Option<String> {
-        if self.is_stopped_by_retirement() {
-            let host = &self.sharing.host;
-            return Some(format!(
-                "the key of host {host} was retired; `settled host join LOG --new-key` lets it in again"
-            ));
+        if let (Err(refusal), false) = (self.sharing.check_key(), self.is_joining) {
+            return Some(without_its_key(&refusal, &self.sharing.host));
         }
         self.has_other_policy().then(|| {
             "the policy in settled.toml is not that of the other hosts; `settled host policy --take` takes theirs"
@@ -151,14 +163,15 @@ impl SharedLedger {
         })
     }
 
-    fn is_retired(&self) -> bool {
-        let Sharing { fleet, host, .. } = &self.sharing;
-        let mut members = fleet.members();
-        members.any(|(name, member)| name == host && member.is_retired)
+    /// True if the fleet's key of this host is the one held here. A flag for the name would not do: while this host was
+    /// away, its key may have been retired and another machine may have joined under its name. Records with the key held
+    /// here would then freeze all hosts.
+    fn has_its_key(&self) -> bool {
+        self.sharing.check_key().is_ok()
     }
 
-    fn is_stopped_by_retirement(&self) -> bool {
-        self.is_retired() && !self.is_joining
+    fn is_stopped_by_its_key(&self) -> bool {
+        !self.has_its_key() && !self.is_joining
     }
 
     pub(super) fn has_other_policy(&self) -> bool {
@@ -169,7 +182,7 @@ impl SharedLedger {
     /// True if a policy other than that of all hosts is all that stops this host.
     pub(super) fn is_stopped_by_policy(&self) -> bool {
         let is_stopped = matches!(self.standing, Standing::Outdated { .. });
-        is_stopped && self.has_other_policy() && !self.is_stopped_by_retirement()
+        is_stopped && self.has_other_policy() && !self.is_stopped_by_its_key()
     }
 
     /// Stops this host if it lacks something. A freeze stays: it is no want of this host.
@@ -177,6 +190,13 @@ impl SharedLedger {
         let is_frozen = matches!(self.standing, Standing::Frozen { .. });
         if let (false, Some(why)) = (is_frozen, self.lacks()) {
             self.standing = Standing::Outdated { why };
+        }
+    }
+
+    /// Stops this host as soon as it learns that its key is not the fleet's any more, so that it says so at once.
+    pub(super) fn stop_without_its_key(&mut self) {
+        if self.is_stopped_by_its_key() {
+            self.stop_if_it_lacks();
         }
     }
 
@@ -195,17 +215,18 @@ impl SharedLedger {
         before
     }
 
-    /// True if the other hosts can follow what this one records now. Since the last look at the log its key may have been
-    /// retired, or the policy changed: a record that was judged before that would freeze them all.
+    /// True if the other hosts can follow what this one records now. Since it was judged, its key may have been retired or
+    /// replaced, or the policy changed: the record would freeze them all. The log takes a batch only behind the last record
+    /// of this ledger, so no such change can come between this check and the append.
     fn may_record(&self, records: &[Record]) -> bool {
         let joins = |record| matches!(index::host_change(record), Some(HostChange::Joined(_)));
-        let can_follow = !self.has_other_policy() && !self.is_retired();
+        let can_follow = !self.has_other_policy() && self.has_its_key();
         can_follow || records.iter().all(joins)
     }
 
     /// True if this host follows the log and has a key to record what it judges.
     pub(super) fn may_judge(&self) -> bool {
-        self.standing == Standing::InStep && !self.is_retired()
+        self.standing == Standing::InStep && self.has_its_key()
     }
 
     pub(super) fn is_at_home(&self, agent: &AgentName) -> bool {
@@ -301,8 +322,8 @@ impl Mailroom {
         self.shared.as_ref().map(|shared| &shared.standing)
     }
 
-    /// Follows the log from now on even if this host's key is retired, so that it can join with another one. Until it has,
-    /// it records nothing else.
+    /// Follows the log from now on even if this host's key is not one of the fleet's, so that it can join with it. Until it
+    /// has, it records nothing else.
     pub fn follow_to_join(&mut self) {
         if let Some(shared) = &mut self.shared {
             shared.is_joining = true;
@@ -497,6 +518,26 @@ impl Mailroom {
             None => alerts.clear(|alert| alert.kind == AlertKind::SharedLedger),
         }
         alerts.save();
+    }
+}
+
+/// The reason a host stops whose key is not the fleet's, and the way back.
+fn without_its_key(refusal: &FleetRefusal, host: &HostName) -> String {
+    match refusal {
+        FleetRefusal::OtherKey(_) => format!(
+            "another machine joined as host {host}, or this directory is an old copy: the key here is not that of host {host}; \
+             if this one has to go on instead, `settled host retire-key {host}` on another host and then \
+             `settled host join LOG --new-key` here let it in again"
+        ),
+        FleetRefusal::RetiredKey(_) => format!(
+            "the key of host {host} was retired; `settled host join LOG --new-key` lets it in again"
+        ),
+        FleetRefusal::UnknownHost(_)
+        | FleetRefusal::AtHomeElsewhere { .. }
+        | FleetRefusal::Homeless(_)
+        | FleetRefusal::NotAHost(_)
+        | FleetRefusal::Elsewhere { .. }
+        | FleetRefusal::OtherPolicy => format!("{refusal}; `settled host join LOG` lets it in"),
     }
 }
 

@@ -78,6 +78,7 @@ fn sharing(host: &'static str, log: Box<dyn Log>) -> Sharing {
         policy: String::new(),
         log,
         keys: Box::new(Named(host)),
+        key: host.to_owned(),
     }
 }
 

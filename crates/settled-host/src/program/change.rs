@@ -192,7 +192,10 @@ pub(super) fn leave(args: &LeaveArgs, context: &HostContext) -> Result<Exit, Fai
     let others = fleet
         .members()
         .any(|(name, member)| *name != shared.host && !member.is_retired);
-    if let (true, Some(agent)) = (others, fleet.at_home(&shared.host).next()) {
+    // A host whose key is not the fleet's is out already and could record nothing: the name, and the agents at home under
+    // it, may be another machine's by now.
+    let retires = others && member::holds_its_key(root, &shared, &fleet)?;
+    if let (true, Some(agent)) = (retires, fleet.at_home(&shared.host).next()) {
         let message = format!("agent {agent} is at home here: move its home to a host that stays");
         return Err(Failure::plain(Exit::ActionRequired, message)
             .next(context.command(&format!("host move-home {agent} --to HOST"))));
@@ -201,7 +204,7 @@ pub(super) fn leave(args: &LeaveArgs, context: &HostContext) -> Result<Exit, Fai
         let message = "a daemon serves this workspace: stop it, then leave".to_owned();
         return Err(Failure::plain(Exit::Temporary, message));
     }
-    if others && fleet.key(&shared.host).is_some() {
+    if retires {
         let change = HostChange::KeyRetired {
             host: shared.host.to_string(),
             decision: args.decision.decided()?,

@@ -274,7 +274,7 @@ fn asked(args: &JoinArgs, context: &HostContext, root: &Path) -> Result<JoinTarg
 
 /// The words of this join for a shell, with the file of each secret that it was given.
 fn again(args: &JoinArgs, shared: &SharedLog, new_key: bool) -> String {
-    let mut words = join_words(shared, new_key);
+    let mut words = member::join_words(shared, new_key);
     if !args.agents.is_empty() {
         let agents: Vec<&str> = args.agents.iter().map(AgentName::as_str).collect();
         words += &format!(" --agents {}", agents.join(","));
@@ -285,17 +285,6 @@ fn again(args: &JoinArgs, shared: &SharedLog, new_key: bool) -> String {
         }
     }
     words
-}
-
-/// The words with which a host that shares this log joins it, for a shell.
-pub(super) fn join_words(shared: &SharedLog, new_key: bool) -> String {
-    format!(
-        "host join {} --workspace {} --as {}{}",
-        quoted(shared.log.as_ref()),
-        quoted(shared.workspace.as_ref()),
-        shared.host,
-        if new_key { " --new-key" } else { "" }
-    )
 }
 
 /// The files of this host's credentials, with their options.

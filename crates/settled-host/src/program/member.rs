@@ -18,6 +18,7 @@ use views::failure::Failure;
 use workspace::clock::Clock;
 use workspace::config::{self, SharedLog};
 use workspace::index::LedgerIndex;
+use workspace::shell::{quoted, settled};
 
 use super::{of_place, survey};
 
@@ -34,16 +35,73 @@ pub(super) fn sharing(
     log: Box<dyn Log>,
     fleet: Fleet,
 ) -> Result<Sharing, Failure> {
-    let key = HostKey::load(&HostDirectory::of(root).key());
-    let key = key.map_err(|error| Failure::new(Exit::Usage, &error))?;
+    let key = key(root)?;
     Ok(Sharing {
         workspace: shared.workspace.clone(),
         host: shared.host.clone(),
         fleet,
         policy: policy(root)?,
         log,
+        key: key.public(),
         keys: Box::new(key),
     })
+}
+
+/// Checks that the key held here is the one with which this host joined, as of `fleet`. The other hosts freeze at a record
+/// that any other key has signed.
+pub(super) fn check_key(root: &Path, shared: &SharedLog, fleet: &Fleet) -> Result<(), Failure> {
+    let checked = fleet.check_key(&shared.host, &key(root)?.public());
+    checked.map_err(|refusal| without_its_key(&refusal, root, shared))
+}
+
+/// Returns true if the key held here is the one with which this host joined, as of `fleet`.
+pub(super) fn holds_its_key(
+    root: &Path,
+    shared: &SharedLog,
+    fleet: &Fleet,
+) -> Result<bool, Failure> {
+    let public = key(root)?.public();
+    Ok(fleet.check_key(&shared.host, &public).is_ok())
+}
+
+/// The key held here.
+fn key(root: &Path) -> Result<HostKey, Failure> {
+    let key = HostKey::load(&HostDirectory::of(root).key());
+    key.map_err(|error| Failure::new(Exit::Usage, &error))
+}
+
+/// The failure for a host whose key is not the fleet's, with the command that lets it in again.
+fn without_its_key(refusal: &FleetRefusal, root: &Path, shared: &SharedLog) -> Failure {
+    let host = &shared.host;
+    let (why, new_key) = match refusal {
+        FleetRefusal::RetiredKey(_) => (format!("the key of host {host} was retired"), true),
+        FleetRefusal::OtherKey(_) => {
+            let why = format!(
+                "another machine joined as host {host}, or this directory is an old copy: the key here is not that of host {host}\n  \
+                 if this one has to go on instead, first run `settled host retire-key {host}` on another host"
+            );
+            (why, true)
+        }
+        FleetRefusal::UnknownHost(_)
+        | FleetRefusal::AtHomeElsewhere { .. }
+        | FleetRefusal::Homeless(_)
+        | FleetRefusal::NotAHost(_)
+        | FleetRefusal::Elsewhere { .. }
+        | FleetRefusal::OtherPolicy => (format!("host {host} has not joined"), false),
+    };
+    let join = join_words(shared, new_key);
+    Failure::plain(Exit::ActionRequired, why).next(settled(&join, Some(root), None))
+}
+
+/// The words with which a host that shares this log joins it, for a shell.
+pub(super) fn join_words(shared: &SharedLog, new_key: bool) -> String {
+    format!(
+        "host join {} --workspace {} --as {}{}",
+        quoted(shared.log.as_ref()),
+        quoted(shared.workspace.as_ref()),
+        shared.host,
+        if new_key { " --new-key" } else { "" }
+    )
 }
 
 /// The shared part of this host's `settled.toml`.
@@ -66,6 +124,7 @@ pub(super) fn record(root: &Path, shared: &SharedLog, change: HostChange) -> Res
     if spool::is_served(root) != Some(false) {
         // A daemon follows the log, so the ledger here already tells what it would refuse. Without a daemon the ledger
         // may be behind: the change is judged after it has caught up.
+        check_key(root, shared, &fleet)?;
         let asked = fleet.change(&change, &shared.host);
         asked.map_err(|refusal| refused(&refusal))?;
         return order(root, change);
@@ -85,17 +144,18 @@ pub(super) fn record(root: &Path, shared: &SharedLog, change: HostChange) -> Res
         Err(MailroomError::Spool(SpoolError::Locked { .. })) => return order(root, change),
         opened => opened.map_err(|error| unopened(&error))?,
     };
-    member.follow(end)?;
-    member.record(&change)?;
+    let recorded = member.follow(end).and_then(|()| member.record(&change));
+    let fleet = member.fleet();
     member.close();
-    Ok(())
+    // A change of the key, here or in the log since, is the reason for any other failure.
+    recorded.or_else(|failure| check_key(root, shared, &fleet).and(Err(failure)))
 }
 
-/// The hosts, once this host's ledger has all that the log has. A host with a retired key follows the log only to join:
-/// here it has those of its ledger.
+/// The hosts, once this host's ledger has all that the log has. A host whose key is not the fleet's follows the log only
+/// to join: here it has those of its ledger.
 pub(super) fn caught_up(root: &Path, shared: &SharedLog) -> Result<Fleet, Failure> {
     let fleet = fleet(root)?;
-    if fleet.key(&shared.host).is_none() {
+    if fleet.key(&shared.host).is_none() || !holds_its_key(root, shared, &fleet)? {
         return Ok(fleet);
     }
     let (mut log, end) = log_and_end(root, shared)?;
@@ -114,10 +174,10 @@ pub(super) fn caught_up(root: &Path, shared: &SharedLog) -> Result<Fleet, Failur
     let followed = member.follow(end);
     let fleet = member.fleet();
     member.close();
-    match fleet.key(&shared.host) {
-        Some(_) => followed.map(|()| fleet),
-        None => Ok(fleet),
+    if holds_its_key(root, shared, &fleet)? {
+        followed?;
     }
+    Ok(fleet)
 }
 
 /// The log, and its end.
@@ -162,7 +222,7 @@ impl Member {
         Member::try_open(root, sharing, judges_by).map_err(|error| unopened(&error))
     }
 
-    /// Opens it for a host that joins, although its earlier key may be retired.
+    /// Opens it for a host that joins, although its key may not be the fleet's yet.
     pub(super) fn open_to_join(root: &Path, sharing: Sharing) -> Result<Member, Failure> {
         let mut member = Member::open(root, sharing, JudgesBy::CommonPolicy)?;
         member.mailroom.follow_to_join();
@@ -226,11 +286,12 @@ impl Member {
                     if since.elapsed() < PATIENCE && may_help() => {}
                 Err(error) => return Err(Failure::new(Exit::Temporary, &error)),
             }
-            self.pass()?;
+            let passed = self.pass();
             if self.has(change) {
-                // The append landed although its outcome was unknown.
+                // The append landed although its outcome was unknown. It may be what stops this host: its retired key.
                 return Ok(());
             }
+            passed?;
             std::thread::sleep(PAUSE);
         }
     }
@@ -386,8 +447,11 @@ mod tests {
             workspace: "team".to_owned(),
             host: host.parse().expect("a name"),
         };
-        let sharing = sharing(root.path(), &shared, log, Fleet::default());
-        let member = Member::open(root.path(), sharing.expect("a host"), JudgesBy::OwnPolicy);
+        let mut fleet = Fleet::default();
+        let joined = fleet.join(shared.host.clone(), key.clone());
+        joined.expect("the first host");
+        let sharing = sharing(root.path(), &shared, log, fleet).expect("a host");
+        let member = Member::open(root.path(), sharing, JudgesBy::OwnPolicy);
         Machine {
             _root: root,
             member: member.expect("an open workspace"),
@@ -472,6 +536,24 @@ mod tests {
             assert_eq!(log.batches().len(), before + 1, "{change:?}");
             assert!(tower.member.has(&change), "{change:?}");
         }
+    }
+
+    #[test]
+    fn a_host_whose_own_retirement_lost_its_answer_has_recorded_it() {
+        let log = Shared::new(1, Weather::default());
+        let ([mut tower, ..], is_lost) = machines(&log);
+        let joins = tower.join(&[]);
+        tower.record(&joins);
+        let before = log.batches().len();
+        is_lost.store(true, Ordering::Relaxed);
+        tower.record(&HostChange::KeyRetired {
+            host: "tower".to_owned(),
+            decision: HostDecision {
+                by: "ann".to_owned(),
+                reason: "a test".to_owned(),
+            },
+        });
+        assert_eq!(log.batches().len(), before + 1);
     }
 
     #[test]

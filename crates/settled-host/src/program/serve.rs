@@ -7,7 +7,6 @@ use daemon::mailroom::{MailroomError, Sharing, Standing};
 use daemon::serve::{self, DaemonError, ServeEnd, ServedOnce, Tally, Until};
 use message_schema::id::AgentName;
 use message_schema::line::escaped;
-use settled_host::keys::HostKey;
 use settled_host::place::HostDirectory;
 use views::answer::CommandOutput;
 use views::exit::Exit;
@@ -17,7 +16,6 @@ use workspace::config::SharedLog;
 use workspace::directory;
 use workspace::shell::quoted;
 
-use super::join::join_words;
 use super::{HostContext, member, of_place, survey};
 
 /// `settled-host serve`
@@ -56,7 +54,7 @@ pub(super) fn run(args: &ServeArgs, context: &HostContext) -> Result<Exit, Failu
                 None => continue,
             }
         }
-        let sharing = ready(root, &shared, context)?;
+        let sharing = ready(root, &shared)?;
         let ended = serve::serve_shared(root, until, sharing, |_| {
             tracing::info!(root = %root.display(), host = %shared.host, log = %shared.log, "serving as one of several hosts");
         });
@@ -71,21 +69,10 @@ pub(super) fn run(args: &ServeArgs, context: &HostContext) -> Result<Exit, Failu
 }
 
 /// Checks that this host may serve, makes the mailboxes, and starts to follow the log.
-fn ready(root: &Path, shared: &SharedLog, context: &HostContext) -> Result<Sharing, Failure> {
+fn ready(root: &Path, shared: &SharedLog) -> Result<Sharing, Failure> {
     let own = HostDirectory::of(root);
     let fleet = member::fleet(root)?;
-    let key = HostKey::load(&own.key()).map_err(|error| Failure::new(Exit::Usage, &error))?;
-    if fleet.key(&shared.host) != Some(&key.public()) {
-        let message = format!(
-            "host {} has not joined with the key it has here, or that key was retired",
-            shared.host
-        );
-        let is_retired = fleet
-            .members()
-            .any(|(name, member)| *name == shared.host && member.is_retired);
-        let join = join_words(shared, is_retired);
-        return Err(Failure::plain(Exit::ActionRequired, message).next(context.command(&join)));
-    }
+    member::check_key(root, shared, &fleet)?;
     let agents: Vec<AgentName> = fleet.agents().cloned().collect();
     // An agent may have come home since, and the agents of other hosts need mailboxes as addressees.
     directory::init(root, &agents).map_err(|error| Failure::new(Exit::Failed, &error))?;
@@ -105,7 +92,7 @@ fn once(
         .map_err(|error| of_place(&error))?;
     let end = survey::patiently(|| log.head()).map_err(|error| super::of_log(&error))?;
     drop(log);
-    let sharing = ready(root, shared, context)?;
+    let sharing = ready(root, shared)?;
     let served = serve::serve_shared_once(root, sharing, end.seq);
     let ServedOnce {
         tally,

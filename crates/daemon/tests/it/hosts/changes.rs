@@ -329,6 +329,7 @@ fn opened_to_join(tower: &mut Host, key: &'static str, log: &Shared, ms: &mut i6
     let sharing = Sharing {
         policy: tower.policy(),
         keys: Box::new(Named(key)),
+        key: key.to_owned(),
         ..sharing("tower", Box::new(log.connect()))
     };
     let opened = Mailroom::open_shared(tower.root.path(), sharing);
@@ -407,6 +408,67 @@ fn a_host_with_a_retired_key_follows_the_log_to_join_and_records_nothing_else() 
     hosts[1].pass(ms);
     assert_eq!(hosts[1].standing(), Standing::InStep);
     assert_eq!(hosts[1].ledger(), ledger);
+}
+
+/// The tower's key is retired and another machine joins as the tower, while this one is away.
+fn replaced(log: &Shared) -> (Vec<Host>, i64) {
+    let (mut hosts, mut ms) = joined(log);
+    ms += 10_000;
+    hosts[1].change(&retired("tower"), ms);
+    let mut other = Host::new(0);
+    opened_to_join(&mut other, "another", log, &mut ms);
+    let joins = HostChange::Joined(JoinedHost {
+        host: "tower".to_owned(),
+        key: "another".to_owned(),
+        version: "0.1.0".to_owned(),
+        agents: Vec::new(),
+        policy: String::new(),
+    });
+    other.change(&joins, ms);
+    (hosts, ms)
+}
+
+#[test]
+fn a_host_that_another_machine_replaced_learns_it_in_one_look_and_records_nothing() {
+    let claim = HostChange::Claimed {
+        host: "tower".to_owned(),
+        agents: vec!["gpt".parse().expect("an agent's name")],
+    };
+    let log = Shared::new(1, Weather::default());
+    let (mut hosts, mut ms) = replaced(&log);
+    let ledger = bytes_of(&log.batches());
+    hosts[0].put("a.yaml", &question("claude", "codex", "msg-a"));
+    hosts[0].order(&claim, ms);
+    ms += 10_000;
+    hosts[0].pass(ms);
+    let stopped = hosts[0].standing();
+    assert!(
+        matches!(&stopped, Standing::Outdated { why }
+            if why.contains("another machine joined as host tower")
+                && why.contains("settled host join LOG --new-key")),
+        "{stopped:?}"
+    );
+    // What other hosts may ask of a member is refused too, and so it is after a restart.
+    for is_restarted in [false, true] {
+        if is_restarted {
+            hosts[0].start(&log);
+        }
+        for _ in 0..3 {
+            ms += 100_000;
+            hosts[0].pass(ms);
+        }
+        let moment = hosts[0].moment(ms);
+        for change in [&claim, &retired("box"), &retired("tower")] {
+            let changed = hosts[0].mailroom().change_hosts(change, None, moment);
+            let told = changed.expect_err("a refusal").to_string();
+            assert!(told.contains("joined with another key"), "{told}");
+        }
+        assert_eq!(hosts[0].standing(), stopped);
+        assert_eq!(hosts[0].outbox(), ["a.yaml"]);
+        assert_eq!(bytes_of(&log.batches()), ledger);
+    }
+    hosts[1].pass(ms);
+    assert_eq!(hosts[1].standing(), Standing::InStep);
 }
 
 /// The laptop judged a file of codex and could not put it away before the home of codex moved to the tower.

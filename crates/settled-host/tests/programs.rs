@@ -815,6 +815,35 @@ fn a_host_that_another_machine_replaced_leaves_and_does_not_retire_the_key_of_th
 }
 
 #[test]
+fn hosts_leave_a_record_that_breaks_the_rules_behind_in_another_log() {
+    let hosts = Hosts::joined();
+    let (log, spare) = (hosts.log("ledger.git"), hosts.log("spare.git"));
+    // A commit that no host could follow stands for a record of a program that is not ours.
+    let other = hosts.third();
+    other.done(&["join", &log, "--as", "box"]);
+    let ledger = hosts.path("ledger.git");
+    let forge = "commit=$(git cat-file commit refs/settled/mailroom | sed 's/^Settled-Host: .*/Settled-Host: laptop/' \
+         | git hash-object -t commit -w --stdin) && git update-ref refs/settled/mailroom $commit";
+    let forged = Command::new("sh")
+        .args(["-c", forge])
+        .current_dir(&ledger)
+        .status();
+    assert!(forged.expect("a shell runs").success());
+    for host in [&hosts.tower, &hosts.laptop] {
+        let told = host.fails(6, &["serve", "--once"]);
+        assert!(told.contains("frozen at record 3"), "{told}");
+    }
+    hosts.tower.done(&["restore", &spare]);
+    hosts.laptop.done(&["join", &spare]);
+    hosts.laptop.ask("codex", "claude", "q-1");
+    for host in [&hosts.laptop, &hosts.tower] {
+        host.done(&["serve", "--once"]);
+    }
+    assert_eq!(hosts.tower.inbox("claude"), ["q-1.yaml"]);
+    assert_eq!(hosts.tower.ledger(), hosts.laptop.ledger());
+}
+
+#[test]
 fn a_host_whose_key_is_retired_changes_nothing_and_names_the_command() {
     let hosts = Hosts::joined();
     hosts.tower.done(&["retire-key", "laptop", "--by", "ann"]);
@@ -902,7 +931,8 @@ fn what_the_log_lost_is_put_back_and_a_lost_log_is_restored() {
     );
     let told = hosts.tower.done(&["republish"]);
     let said = format!(
-        "the log at {log} had records up to 2; 1 were put back, and it ends with record 3 now\n"
+        "the log at {log} had records up to 2; 1 were put back, and it ends with record 3 now\n\
+         restart the daemons of the other frozen hosts as well\nnext: settled serve"
     );
     assert!(told.starts_with(&said), "{told}");
     hosts.laptop.done(&["serve", "--once"]);
@@ -924,10 +954,8 @@ fn what_the_log_lost_is_put_back_and_a_lost_log_is_restored() {
 
     let spare = hosts.log("spare.git");
     let told = hosts.tower.done(&["restore", &spare]);
-    assert!(
-        told.contains("had records up to 0; 3 were put back"),
-        "{told}"
-    );
+    let said = "had records up to 0; 3 were put back, and it ends with record 3 now\nnext: ";
+    assert!(told.contains(said), "{told}");
     assert!(hosts.tower.config().contains("spare.git"));
     hosts.laptop.done(&["join", &spare]);
     hosts.tower.ask("claude", "codex", "q-2");

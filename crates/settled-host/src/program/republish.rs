@@ -53,7 +53,13 @@ struct Republished {
 pub(super) fn republish(context: &HostContext) -> Result<Exit, Failure> {
     let (root, shared) = context.shared()?;
     let put = put_mirror(root, &shared)?;
-    said(context, put)
+    // A frozen daemon stays frozen: it does not look at the log again.
+    let others = if put.records > 0 {
+        "restart the daemons of the other frozen hosts as well\n"
+    } else {
+        ""
+    };
+    said(context, put, others)
 }
 
 /// Puts the whole ledger into another log, and switches this host to it.
@@ -66,15 +72,15 @@ pub(super) fn restore(args: &RestoreArgs, context: &HostContext) -> Result<Exit,
     };
     let put = put_mirror(root, &shared)?;
     config::write_log(root, Some(&shared))?;
-    said(context, put)
+    said(context, put, "")
 }
 
-fn said(context: &HostContext, put: Republished) -> Result<Exit, Failure> {
+fn said(context: &HostContext, put: Republished, others: &str) -> Result<Exit, Failure> {
     let mut answer = CommandOutput::new(put);
     answer.next(context.command("serve"), "serve this host");
     context.say(&answer, |put| {
         format!(
-            "the log at {} had records up to {}; {} were put back, and it ends with record {} now\n",
+            "the log at {} had records up to {}; {} were put back, and it ends with record {} now\n{others}",
             put.log, put.had, put.records, put.has
         )
     })

@@ -844,6 +844,31 @@ fn hosts_leave_a_record_that_breaks_the_rules_behind_in_another_log() {
 }
 
 #[test]
+fn a_host_with_a_new_key_does_not_sign_what_it_judged_before_it_shared_its_ledger() {
+    let hosts = Hosts::apart();
+    let (log, spare) = (hosts.log("ledger.git"), hosts.log("spare.git"));
+    let agents = ["claude", "pi"].map(|agent| agent.parse().expect("a name"));
+    workspace::directory::init(&hosts.tower.0, &agents).expect("a workspace");
+    hosts.tower.ask("claude", "pi", "q-1");
+    daemon::serve::serve_once(&hosts.tower.0).expect("a run");
+    hosts.tower.done(&["join", &log, "--as", "tower"]);
+    hosts
+        .laptop
+        .done(&["join", &log, "--as", "laptop", "--agents", "codex"]);
+    hosts.laptop.done(&["retire-key", "tower", "--by", "ann"]);
+    hosts.tower.done(&["join", &log, "--new-key"]);
+    hosts.laptop.done(&["serve", "--once"]);
+    let told = hosts.tower.fails(6, &["restore", &spare]);
+    assert!(told.contains("run this on another host"), "{told}");
+    hosts.laptop.done(&["restore", &spare]);
+    hosts.tower.done(&["join", &spare]);
+    let third = hosts.third();
+    third.done(&["join", &spare, "--as", "box"]);
+    hosts.tower.done(&["serve", "--once"]);
+    assert_eq!(third.ledger(), hosts.tower.ledger());
+}
+
+#[test]
 fn a_host_whose_key_is_retired_changes_nothing_and_names_the_command() {
     let hosts = Hosts::joined();
     hosts.tower.done(&["retire-key", "laptop", "--by", "ann"]);

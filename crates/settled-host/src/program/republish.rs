@@ -19,7 +19,7 @@ use views::serving::of_spool;
 use workspace::config::SharedLog;
 use workspace::shell::quoted;
 
-use super::survey::{for_each_batch, patiently};
+use super::survey::{for_each_batch, patiently, survey};
 use super::{HostContext, config, of_log, of_place};
 
 /// The pause before the same batch is appended again.
@@ -94,6 +94,7 @@ fn put_mirror(root: &Path, shared: &SharedLog) -> Result<Republished, Failure> {
     let mut local = local.map_err(|error| of_spool(&error, &error, &shown))?;
     let mut log = own.join(shared).map_err(|error| of_place(&error))?;
     let had = patiently(|| log.head()).map_err(|error| of_log(&error))?;
+    check_unsigned(&mut local, had, &shared.host, &key.public())?;
     let keys = (
         shared.workspace.as_str(),
         &shared.host,
@@ -120,6 +121,26 @@ fn put_mirror(root: &Path, shared: &SharedLog) -> Result<Republished, Failure> {
         records,
         has: has.seq,
     })
+}
+
+/// Checks that this host may sign the records behind `end` that have no signature here. The host that began the ledger
+/// judged them before it shared the ledger, and every other host expects them under the key of its first join.
+fn check_unsigned(local: &mut Local, end: Head, host: &HostName, key: &str) -> Result<(), Failure> {
+    // `put_back` fails for a ledger that does not continue the log, and that failure names the difference.
+    let Ok(lost) = local.follow(end) else {
+        return Ok(());
+    };
+    if lost.iter().all(|known| !known.signature.is_empty()) {
+        return Ok(());
+    }
+    let founder = survey(local).map_err(|error| of_log(&error))?.founder;
+    if founder.is_none_or(|founder| founder.host == host.as_str() && founder.key == key) {
+        return Ok(());
+    }
+    let message = "records of this ledger are from before it was shared, and only the key that this host had then can sign \
+                   them: run this on another host, which has their signatures"
+        .to_owned();
+    Err(Failure::plain(Exit::ActionRequired, message))
 }
 
 /// The first record in which a log and this host's ledger differ.

@@ -1,6 +1,7 @@
 //! Keeps review messages in order while they wait: one whose packet is missing holds up the later ones of its outbox to
 //! the same recipient. Only the first message of each line is worth another look.
 
+use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use message_schema::limit::HELD_MAX;
@@ -24,7 +25,8 @@ struct HeldOutbox {
 #[derive(Debug)]
 struct HeldMessage {
     file: FileName,
-    to: Vec<String>,
+    /// Each recipient once: nobody has checked the message yet, so its `to` may name one twice.
+    to: BTreeSet<String>,
 }
 
 impl HeldMessages {
@@ -65,7 +67,7 @@ impl HeldMessages {
             .by_place
             .last_key_value()
             .map_or(0, |(last, _)| last + 1);
-        let to: Vec<String> = to.iter().map(|to| (*to).to_owned()).collect();
+        let to: BTreeSet<String> = to.iter().map(|to| (*to).to_owned()).collect();
         for to in &to {
             outbox.lines.entry(to.clone()).or_default().insert(place);
         }
@@ -106,31 +108,32 @@ impl HeldMessages {
 
 impl HeldOutbox {
     fn release(&mut self, place: u64) -> Vec<FileName> {
-        let released = self.by_place.remove(&place).expect("each place is taken");
-        let mut freed = BTreeSet::new();
-        for to in &released.to {
-            let line = self.lines.get_mut(to).expect("it stood in this line");
-            let was_first = line.first() == Some(&place);
-            line.remove(&place);
-            match line.first() {
+        let Some(released) = self.by_place.remove(&place) else {
+            return Vec::new();
+        };
+        let mut next = BTreeSet::new();
+        for to in released.to {
+            let Entry::Occupied(mut line) = self.lines.entry(to) else {
+                continue;
+            };
+            let was_first = line.get().first() == Some(&place);
+            line.get_mut().remove(&place);
+            match line.get().first() {
                 Some(first) if was_first => {
-                    freed.insert(*first);
+                    next.insert(*first);
                 }
                 Some(_) => {}
                 None => {
-                    self.lines.remove(to);
+                    line.remove();
                 }
             }
         }
         // A message with several recipients is free once it is the first in each of their lines.
-        let is_free = |place: &u64| {
-            let mut to = self.by_place[place].to.iter();
-            to.all(|to| self.lines[to].first() == Some(place))
-        };
-        freed
-            .iter()
-            .filter(|place| is_free(place))
-            .map(|place| self.by_place[place].file.clone())
+        let is_first = |place, to| self.lines.get(to).and_then(BTreeSet::first) == Some(place);
+        next.iter()
+            .filter_map(|place| Some((place, self.by_place.get(place)?)))
+            .filter(|(place, held)| held.to.iter().all(|to| is_first(*place, to)))
+            .map(|(_, held)| held.file.clone())
             .collect()
     }
 }
@@ -179,6 +182,16 @@ mod tests {
         let mut held = self::held(&["a:claude", "b:gemini", "c:claude,gemini"]);
         assert_eq!(held.release("codex", &file("a")), [], "b is before it");
         assert_eq!(held.release("codex", &file("b")), [file("c")]);
+    }
+
+    #[test]
+    fn a_recipient_named_twice_is_one_recipient() {
+        let mut held = held(&["a:claude,claude", "b:claude"]);
+        assert_eq!(held.release("codex", &file("a")), [file("b")]);
+        assert_eq!(held.release("codex", &file("b")), []);
+        let mut alone = self::held(&["a:claude,claude"]);
+        assert_eq!(alone.release("codex", &file("a")), []);
+        assert!(alone.is_empty());
     }
 
     #[test]

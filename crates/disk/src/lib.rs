@@ -6,6 +6,7 @@
 
 mod name;
 mod os;
+pub mod path_text;
 mod text;
 
 #[cfg(feature = "faulty")]

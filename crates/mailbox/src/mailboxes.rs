@@ -69,6 +69,7 @@ pub struct MailboxEntry {
     /// The mailbox it is in.
     pub place: MailboxPlace,
     /// Its file.
+    #[serde(serialize_with = "spool::path_text::serialize")]
     pub path: PathBuf,
     /// The reason it is not a message; then only its place is known.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -428,5 +429,19 @@ mod tests {
             [&None; 4]
         );
         assert!(of("b.yaml").unreadable.is_some());
+    }
+
+    #[test]
+    fn a_message_whose_name_is_not_utf_8_is_json() {
+        let root = tempfile::tempdir().expect("a directory");
+        let inbox = root.path().join("agents/codex/inbox");
+        std::fs::create_dir_all(&inbox).expect("an inbox");
+        let name = std::os::unix::ffi::OsStrExt::from_bytes(b"\xff.yaml");
+        std::fs::write(inbox.join::<&std::ffi::OsStr>(name), "id: m-1\n").expect("a message");
+        let bag = AgentMailboxes::new(root.path(), &"codex".parse().expect("a name"));
+        let letters = bag.messages(MailboxPlace::Inbox).expect("a list");
+        let json = serde_json::to_value(&letters).expect("every path is JSON");
+        let path = json[0]["path"].as_str().expect("a text");
+        assert!(path.ends_with("/inbox/%FF.yaml"), "{path}");
     }
 }

@@ -23,6 +23,7 @@ const HALF_AGE: Duration = Duration::from_secs(60);
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Checkout {
     /// A directory in the repository of the commit.
+    #[serde(with = "spool::path_text")]
     pub repository: PathBuf,
     /// The full id of the commit.
     pub commit: CommitSha,
@@ -30,6 +31,7 @@ pub struct Checkout {
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub base: Option<CommitSha>,
     /// The directory of its files.
+    #[serde(with = "spool::path_text")]
     pub tree: PathBuf,
     /// The names of files and directories that the agent must not see, such as those by which a repository instructs
     /// the agent's program.

@@ -43,6 +43,7 @@ pub struct Launch {
     /// The program and its arguments.
     pub command: Vec<String>,
     /// The directory it starts in.
+    #[serde(with = "spool::path_text")]
     pub workdir: PathBuf,
     /// The run's own checkout, if it has one.
     #[serde(skip_serializing_if = "Option::is_none", default)]

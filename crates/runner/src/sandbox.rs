@@ -27,8 +27,13 @@ pub const INSIDE: &str = "run-inside";
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Sandbox {
     /// The workspace. The command sees only its own folder there, even if the workspace is within the code.
+    #[serde(with = "spool::path_text")]
     pub root: PathBuf,
     /// More files and directories that it may read.
+    #[serde(
+        serialize_with = "spool::path_text::serialize_all",
+        deserialize_with = "spool::path_text::deserialize_all"
+    )]
     pub reads: Vec<PathBuf>,
     /// The names of variables that it gets besides those every program needs.
     pub env: Vec<String>,

@@ -154,7 +154,10 @@ pub struct ProbeFinding {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fix: Option<String>,
     /// The folder of a probe that failed.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(
+        skip_serializing_if = "Option::is_none",
+        serialize_with = "spool::path_text::serialize_if_any"
+    )]
     pub folder: Option<PathBuf>,
     /// The installed and the tried version, for a known program.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -69,5 +69,7 @@ pub use crate::time::Now;
 pub use crate::view::View;
 #[cfg(feature = "faulty-disk")]
 pub use disk::{Arrival, DiskFault, FaultyDisk, Notes, VolatileDisk};
-pub use disk::{Disk, FileKind, FileName, Handle, NotAFileName, OpenMode, Os, Stat, if_there};
+pub use disk::{
+    Disk, FileKind, FileName, Handle, NotAFileName, OpenMode, Os, Stat, if_there, path_text,
+};
 pub use sorted_rows::{Digest, NotADigest, RowKey, Rows};

@@ -40,6 +40,7 @@ pub struct Alert {
     /// Its kind.
     pub kind: AlertKind,
     /// The full path of what it is about.
+    #[serde(with = "spool::path_text")]
     pub path: PathBuf,
     /// The problem and its fix, in one sentence.
     pub what: String,
@@ -148,6 +149,9 @@ pub fn is_unreadable(path: &Path) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::ffi::OsStr;
+    use std::os::unix::ffi::OsStrExt as _;
+
     use super::*;
 
     fn alert(path: &str) -> Alert {
@@ -172,6 +176,24 @@ mod tests {
         again.clear(|alert| alert.path == Path::new("/a"));
         again.save();
         assert_eq!(read(root.path()), [alert("/b")]);
+    }
+
+    #[test]
+    fn an_alert_about_a_name_that_is_not_utf_8_is_saved_and_found_again() {
+        let root = tempfile::tempdir().expect("a directory");
+        std::fs::create_dir(root.path().join(".settled")).expect("a directory");
+        let name = OsStr::from_bytes(b"agents/a/inbox/\xff\n.yaml");
+        let odd = Alert {
+            path: root.path().join(name),
+            ..alert("/")
+        };
+        let mut alerts = Alerts::open(root.path());
+        alerts.raise(odd.clone());
+        alerts.save();
+        assert_eq!(read(root.path()), [odd]);
+        let text = std::fs::read_to_string(root.path().join(".settled/alerts.json"));
+        let text = text.expect("the saved alerts");
+        assert!(text.contains("agents/a/inbox/%FF%0A.yaml\""), "{text}");
     }
 
     #[test]

@@ -32,7 +32,10 @@ pub struct Problem {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub review: Option<String>,
     /// The file or directory it concerns.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(
+        skip_serializing_if = "Option::is_none",
+        serialize_with = "spool::path_text::serialize_if_any"
+    )]
     pub path: Option<PathBuf>,
     /// The command that fixes it, and who runs it.
     pub fix: FixCommand,

@@ -82,6 +82,7 @@ enum ProgramWord {
 #[derive(Debug, Serialize)]
 struct AgentView {
     agent: AgentName,
+    #[serde(serialize_with = "spool::path_text::serialize")]
     file: PathBuf,
     changed: bool,
     dry_run: bool,

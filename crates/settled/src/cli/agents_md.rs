@@ -46,6 +46,7 @@ struct Kept {
 
 #[derive(Debug, Serialize)]
 struct Kept1 {
+    #[serde(serialize_with = "spool::path_text::serialize")]
     path: PathBuf,
     /// True if the file was changed or, with `--check`, would be.
     changed: bool,

@@ -6,7 +6,6 @@ use std::path::{Path, PathBuf};
 use clap::CommandFactory as _;
 use clap_complete::Shell;
 use clap_mangen::Man;
-use message_schema::line::escaped;
 use serde::Serialize;
 
 use super::SettledCli;
@@ -41,7 +40,7 @@ pub(super) struct Manual {
 /// The pages that were written.
 #[derive(Debug, Serialize)]
 struct Pages {
-    directory: PathBuf,
+    directory: String,
     pages: Vec<String>,
 }
 
@@ -71,15 +70,11 @@ pub(super) fn man(args: &Manual, context: &Context) -> Result<Exit, Failure> {
     let mut pages = Vec::new();
     write(&command, "settled", directory, &mut pages)?;
     let answer = CommandOutput::new(Pages {
-        directory: directory.clone(),
+        directory: spool::path_text::shown(directory),
         pages,
     });
     context.say(&answer, |Pages { directory, pages }| {
-        format!(
-            "{} pages in {}\n",
-            pages.len(),
-            escaped(&directory.display().to_string())
-        )
+        format!("{} pages in {directory}\n", pages.len())
     })?;
     Ok(Exit::Ok)
 }

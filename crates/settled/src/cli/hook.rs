@@ -84,7 +84,7 @@ struct Install {
 /// The change to the settings.
 #[derive(Debug, Serialize)]
 struct Installed {
-    path: PathBuf,
+    path: String,
     program: Program,
     changed: bool,
 }
@@ -181,7 +181,7 @@ fn install(args: &Install, context: &Context) -> Result<Exit, Failure> {
         atomic_file::replace(&path, &after).map_err(|error| failed(&error))?;
     }
     let answer = CommandOutput::new(Installed {
-        path,
+        path: spool::path_text::shown(&path),
         program: args.program,
         changed,
     });
@@ -201,7 +201,7 @@ impl Installed {
             Program::Gemini if self.changed => GEMINI_TRUST,
             Program::Claude | Program::Codex | Program::Gemini => "",
         };
-        format!("{what} {}\n{note}", self.path.display())
+        format!("{what} {}\n{note}", self.path)
     }
 }
 

@@ -68,6 +68,7 @@ struct ShownMessage {
 struct Moved {
     message: String,
     /// The new path.
+    #[serde(serialize_with = "spool::path_text::serialize")]
     path: PathBuf,
 }
 

@@ -42,8 +42,10 @@ fn agent_and_user(text: &str) -> Result<(AgentName, Option<UserSpec>), String> {
 /// The new directories and files.
 #[derive(Debug, Serialize)]
 struct Made {
+    #[serde(serialize_with = "spool::path_text::serialize")]
     root: PathBuf,
     /// Paths relative to the root.
+    #[serde(serialize_with = "spool::path_text::serialize_all")]
     made: Vec<PathBuf>,
 }
 

@@ -8,6 +8,7 @@ use daemon::service::{
     ServiceRequest, Work,
 };
 use serde::Serialize;
+use spool::path_text::shown;
 
 use super::answer::CommandOutput;
 use super::context::{Context, Root, quoted};
@@ -92,9 +93,9 @@ struct ServiceView {
     /// `made`, `changed`, `unchanged`, `removed`; for `status`: `same`, `other`, `absent`.
     state: &'static str,
     dry_run: bool,
-    file: PathBuf,
-    program: PathBuf,
-    root: PathBuf,
+    file: String,
+    program: String,
+    root: String,
     enabled: bool,
     /// Absent if it cannot be determined.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -142,7 +143,7 @@ fn install(args: &Install, context: Context) -> Result<Exit, Failure> {
         answer.next(command, "start it, now and with the machine");
     }
     context.say(&answer, |document| {
-        format!("{}  {}\n", document.state, document.file.display())
+        format!("{}  {}\n", document.state, document.file)
     })?;
     Ok(Exit::Ok)
 }
@@ -155,7 +156,7 @@ fn uninstall(of: &Of, context: Context) -> Result<Exit, Failure> {
             .remove()
             .map_err(|error| failure(&error, &service))?;
     }
-    let said = |document: &ServiceView| format!("removed  {}\n", document.file.display());
+    let said = |document: &ServiceView| format!("removed  {}\n", document.file);
     context.say(
         &CommandOutput::new(document("removed", of.dry_run, &service)),
         said,
@@ -197,9 +198,7 @@ fn text(document: &ServiceView, said: &str) -> String {
     };
     format!(
         "{said}, {enabled}; {serving}\nfile:    {}\nprogram: {}\nroot:    {}\n",
-        document.file.display(),
-        document.program.display(),
-        document.root.display()
+        document.file, document.program, document.root
     )
 }
 
@@ -253,9 +252,9 @@ fn document(state: &'static str, dry_run: bool, service: &Service) -> ServiceVie
     ServiceView {
         state,
         dry_run,
-        file: service.path(),
-        program: service.program.clone(),
-        root: service.root.clone(),
+        file: shown(&service.path()),
+        program: shown(&service.program),
+        root: shown(&service.root),
         enabled: service.is_enabled(),
         serving: spool::is_served(&service.root),
         text: None,

@@ -85,7 +85,7 @@ struct Verify {
 /// The result of an export.
 #[derive(Debug, Serialize)]
 struct ExportView {
-    file: PathBuf,
+    file: String,
     records: usize,
     /// The digest of the whole file.
     seal: Digest,
@@ -148,7 +148,7 @@ fn export(args: &Export, context: &Context) -> Result<Exit, Failure> {
     std::fs::write(path, &exported.bytes).map_err(unwritten)?;
     let (seal, ledger) = (exported.seal, exported.anchor);
     let mut answer = CommandOutput::new(ExportView {
-        file: path.clone(),
+        file: spool::path_text::shown(path),
         records: exported.records,
         seal,
         ledger,
@@ -172,7 +172,6 @@ fn export(args: &Export, context: &Context) -> Result<Exit, Failure> {
              ledger,
              evidence,
          }| {
-            let file = escaped(&file.display().to_string());
             let Anchor {
                 records: number,
                 last,

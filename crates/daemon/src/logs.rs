@@ -5,12 +5,13 @@ use std::fmt::{self, Write as _};
 use std::io::IsTerminal as _;
 
 use chrono::SecondsFormat;
-use message_schema::line::escaped;
+use message_schema::line::{escaped, is_trap};
 use serde_json::{Map, Value};
 use tracing::field::{Field, Visit};
 use tracing::{Event, Level, Subscriber};
+use tracing_subscriber::field::MakeExt as _;
 use tracing_subscriber::filter::{LevelFilter, Targets};
-use tracing_subscriber::fmt::format::Writer;
+use tracing_subscriber::fmt::format::{Writer, debug_fn};
 use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields};
 use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::registry::LookupSpan;
@@ -62,6 +63,7 @@ pub fn start(asked: Option<LogFormat>) {
         LogFormat::Text => {
             let is_terminal = std::io::stderr().is_terminal();
             let subscriber = subscriber.with_ansi(is_terminal).with_target(false);
+            let subscriber = subscriber.fmt_fields(text_fields());
             subscriber.finish().with(filter).try_init()
         }
         LogFormat::Json => {
@@ -73,6 +75,22 @@ pub fn start(asked: Option<LogFormat>) {
             subscriber.finish().with(filter).try_init()
         }
     };
+}
+
+/// Formats the fields of a line for people as `tracing-subscriber` does, and escapes what could break out of the line.
+/// Most fields are our own words, but a name that an agent chose can reach any of them, for example in an error.
+fn text_fields() -> impl for<'w> FormatFields<'w> + 'static {
+    let write = |to: &mut Writer<'_>, field: &Field, value: &dyn fmt::Debug| {
+        let value = escaped(&format!("{value:?}"));
+        match field.name() {
+            "message" => to.write_str(&value),
+            name if to.has_ansi_escapes() => {
+                write!(to, "\x1b[3m{name}\x1b[0m\x1b[2m=\x1b[0m{value}")
+            }
+            name => write!(to, "{name}={value}"),
+        }
+    };
+    debug_fn(write).delimited(" ")
 }
 
 /// Parses the log filter: a level, or levels of parts of the program. Empty or invalid text means `info`.
@@ -162,7 +180,16 @@ fn json(level: Level, facts: impl IntoIterator<Item = (String, Value)>) -> Strin
     );
     line.insert("level".to_owned(), level.as_str().to_lowercase().into());
     line.extend(facts);
-    Value::Object(line).to_string() + "\n"
+    // A trap occurs only inside a string, where its escape means the same.
+    let mut shown = String::new();
+    for c in Value::Object(line).to_string().chars() {
+        if is_trap(c) {
+            shown.push_str(&format!("\\u{:04x}", u32::from(c)));
+        } else {
+            shown.push(c);
+        }
+    }
+    shown + "\n"
 }
 
 /// The syslog number of a level.
@@ -223,7 +250,43 @@ impl Visit for Facts {
 
 #[cfg(test)]
 mod tests {
+    use std::io::Seek as _;
+    use std::sync::Arc;
+
+    use spool::FileName;
+
     use super::*;
+
+    #[test]
+    fn a_name_in_a_log_line_forges_no_line_and_controls_no_terminal() {
+        let mut file = tempfile::tempfile().expect("a file");
+        let subscriber = tracing_subscriber::fmt()
+            .with_writer(Arc::new(file.try_clone().expect("a second handle")))
+            .with_ansi(false)
+            .fmt_fields(text_fields())
+            .finish();
+        let name = "a\n2026-11-27 INFO seq=7\u{1b}[2J\u{202e}lmay";
+        tracing::subscriber::with_default(subscriber, || {
+            tracing::warn!(error = %name, word = "x", count = 2, "cannot read {name}");
+        });
+        file.rewind().expect("a file");
+        let line = std::io::read_to_string(file).expect("the log");
+        let shown = r"a\n2026-11-27 INFO seq=7\u{1b}[2J\u{202e}lmay";
+        let fields = format!("cannot read {shown} error={shown} word=\"x\" count=2\n");
+        assert!(line.ends_with(&fields), "{line}");
+        assert_eq!(line.lines().count(), 1, "{line}");
+
+        let line = json(Level::WARN, [("error".to_owned(), name.into())]);
+        assert!(line.contains(r"\u001b[2J\u202elmay"), "{line}");
+    }
+
+    #[test]
+    fn a_file_name_is_shown_without_any_trap() {
+        for c in ('\u{1}'..=char::MAX).filter(|c| !matches!(c, '/' | '.' | '%')) {
+            let name = FileName::new(c.to_string()).expect("a name");
+            assert_eq!(name.to_string().starts_with('%'), is_trap(c), "{c:?}");
+        }
+    }
 
     #[test]
     fn a_level_or_levels_of_parts_are_logged_and_anything_else_is_info() {

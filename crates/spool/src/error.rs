@@ -14,7 +14,7 @@ pub type VisitError = Box<dyn std::error::Error + Send + Sync>;
 #[derive(Debug, thiserror::Error)]
 pub enum SpoolError {
     /// A file call failed. It decided nothing and may be retried.
-    #[error("cannot {operation} {}", .path.display())]
+    #[error("cannot {operation} {}", disk::path_text::shown(.path))]
     Io {
         /// The failed call, as a verb.
         operation: &'static str,
@@ -24,7 +24,7 @@ pub enum SpoolError {
         source: io::Error,
     },
     /// A write or sync failed, and what the disk holds is unknown: the process must end and recover.
-    #[error("cannot {operation} {}, and nobody knows what the disk holds now", .path.display())]
+    #[error("cannot {operation} {}, and nobody knows what the disk holds now", disk::path_text::shown(.path))]
     Fatal {
         /// The failed call, as a verb.
         operation: &'static str,
@@ -34,7 +34,7 @@ pub enum SpoolError {
         source: io::Error,
     },
     /// Another process holds the lock of this workspace.
-    #[error("{} is held by {}", .lock.display(), .pid.map_or("another process".to_owned(), |pid| format!("process {pid}")))]
+    #[error("{} is held by {}", disk::path_text::shown(.lock), .pid.map_or("another process".to_owned(), |pid| format!("process {pid}")))]
     Locked {
         /// The lock file.
         lock: PathBuf,
@@ -42,7 +42,7 @@ pub enum SpoolError {
         pid: Option<u32>,
     },
     /// The ledger is damaged where it had been durable; nothing was changed.
-    #[error("the ledger is damaged at {}:{line}: {what}", .segment.display())]
+    #[error("the ledger is damaged at {}:{line}: {what}", disk::path_text::shown(.segment))]
     Damaged {
         /// The segment's path.
         segment: PathBuf,
@@ -52,7 +52,7 @@ pub enum SpoolError {
         what: String,
     },
     /// An intact snapshot proves that the ledger held other records; nothing was changed.
-    #[error("the ledger is not the one that {} was made from: {what}", .snapshot.display())]
+    #[error("the ledger is not the one that {} was made from: {what}", disk::path_text::shown(.snapshot))]
     Contradicted {
         /// The snapshot's path.
         snapshot: PathBuf,
@@ -71,7 +71,7 @@ pub enum SpoolError {
     #[error("no snapshot contradicts the ledger, so there is nothing to accept")]
     NotContradicted,
     /// A record was written by a newer version of this program; nothing was changed.
-    #[error("{}:{line} has format version {version}, this program reads up to {}", .segment.display(), crate::FORMAT_VERSION)]
+    #[error("{}:{line} has format version {version}, this program reads up to {}", disk::path_text::shown(.segment), crate::FORMAT_VERSION)]
     TooNew {
         /// The segment's path.
         segment: PathBuf,
@@ -97,7 +97,7 @@ pub enum SpoolError {
         what: String,
     },
     /// There was no room for the batch; the ledger is as it was before and the batch may be tried again.
-    #[error("no room for the batch in {}", .path.display())]
+    #[error("no room for the batch in {}", disk::path_text::shown(.path))]
     Full {
         /// The segment's path.
         path: PathBuf,
@@ -105,7 +105,7 @@ pub enum SpoolError {
         source: io::Error,
     },
     /// Somebody else moved, removed or changed what only the daemon may write; nothing was written there.
-    #[error("{} {what}", .path.display())]
+    #[error("{} {what}", disk::path_text::shown(.path))]
     Replaced {
         /// The path that leads elsewhere now.
         path: PathBuf,

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::OFlags;
 use serde::{Deserialize, Serialize};
-use spool::{Layout, SpoolError};
+use spool::{Layout, SpoolError, path_text};
 
 /// The file in `.settled`.
 const FILE: &str = "alerts.json";
@@ -86,7 +86,7 @@ impl Alerts {
         if is_known || (self.known.len() >= ALERTS_MAX && !self.known.contains_key(&key)) {
             return;
         }
-        tracing::warn!(path = %alert.path.display(), "{}", alert.what);
+        tracing::warn!(path = %path_text::shown(&alert.path), "{}", alert.what);
         self.known.insert(key, alert);
         self.is_changed = true;
     }

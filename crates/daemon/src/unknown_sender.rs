@@ -149,11 +149,19 @@ impl ScannedInbox {
                 let what = "sender_unproven: no outbox held this file, so nobody is proven to have sent it; it moves no \
                             review. To send something, write it into your own outbox"
                     .to_owned();
-                context.alerts.raise(Alert {
+                let is_raised = context.alerts.raise(Alert {
                     kind: AlertKind::SenderUnproven,
                     path,
                     what,
                 });
+                if !is_raised {
+                    // The inbox has as many alerts as it may have. It rests, and its other files stay unknown: it is
+                    // listed again, and they are reported once there is room.
+                    self.is_judged = false;
+                    self.unread.clear();
+                    self.suspects.clear();
+                    break;
+                }
                 self.known.insert(hash(&name));
             }
         }

@@ -2,19 +2,22 @@
 //! They decide nothing: if their file is lost, the daemon logs them again.
 
 use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
 use std::io;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::OFlags;
 use serde::{Deserialize, Serialize};
-use spool::{Layout, SpoolError, path_text};
+use spool::{Layout, SpoolError, dirs, path_text};
 
 /// The file in `.settled`.
 const FILE: &str = "alerts.json";
 
-/// The most alerts at a time; more than this have a common cause.
-const ALERTS_MAX: usize = 1_000;
+/// The most alerts of one kind about the mailboxes of one agent, or about everything outside the mailboxes; more than
+/// this have a common cause. Each agent has its own: it can fill its mailboxes with what raises alerts, and must not
+/// hide those about others.
+const ALERTS_MAX: usize = 100;
 
 /// The kind of an alert.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -51,6 +54,8 @@ pub struct Alert {
 pub struct Alerts {
     root: PathBuf,
     known: BTreeMap<(AlertKind, PathBuf), Alert>,
+    /// The number of known alerts of each kind about the mailboxes of each agent, or outside them.
+    counts: BTreeMap<(AlertKind, Option<OsString>), usize>,
     is_changed: bool,
 }
 
@@ -72,23 +77,57 @@ impl Alerts {
         let known = read(root)
             .into_iter()
             .map(|alert| ((alert.kind, alert.path.clone()), alert));
-        Self {
+        let mut alerts = Self {
             root: root.to_owned(),
             known: known.collect(),
-            is_changed: false,
-        }
+            ..Self::default()
+        };
+        alerts.count();
+        alerts
     }
 
-    /// Raises an alert and logs it, unless it is already known.
-    pub fn raise(&mut self, alert: Alert) {
+    /// Raises an alert and logs it, unless it is already known. False if as many like it are known as
+    /// may be: this one is then in no list, and the caller has to raise it again.
+    pub fn raise(&mut self, alert: Alert) -> bool {
         let key = (alert.kind, alert.path.clone());
-        let is_known = self.known.get(&key) == Some(&alert);
-        if is_known || (self.known.len() >= ALERTS_MAX && !self.known.contains_key(&key)) {
-            return;
+        let known = self.known.get(&key);
+        if known == Some(&alert) {
+            return true;
+        }
+        if known.is_none() {
+            let kind_and_owner = self.kind_and_owner(&alert);
+            let count = self.counts.entry(kind_and_owner).or_default();
+            if *count >= ALERTS_MAX {
+                return false;
+            }
+            *count += 1;
+            if *count == ALERTS_MAX {
+                let path = path_text::shown(&alert.path);
+                tracing::warn!(
+                    path,
+                    "there are {ALERTS_MAX} alerts like this; no more are raised until some are over"
+                );
+            }
         }
         tracing::warn!(path = %path_text::shown(&alert.path), "{}", alert.what);
         self.known.insert(key, alert);
         self.is_changed = true;
+        true
+    }
+
+    /// The alert's kind and the agent whose mailboxes its path is in.
+    fn kind_and_owner(&self, alert: &Alert) -> (AlertKind, Option<OsString>) {
+        let within = alert.path.strip_prefix(self.root.join(dirs::AGENTS)).ok();
+        let owner = within.and_then(|within| within.iter().next());
+        (alert.kind, owner.map(OsStr::to_owned))
+    }
+
+    fn count(&mut self) {
+        let mut counts = BTreeMap::new();
+        for alert in self.known.values() {
+            *counts.entry(self.kind_and_owner(alert)).or_default() += 1;
+        }
+        self.counts = counts;
     }
 
     /// Raises an alert for a path that the daemon may not read; false for any other error.
@@ -116,7 +155,10 @@ impl Alerts {
     pub fn clear(&mut self, is_over: impl Fn(&Alert) -> bool) {
         let before = self.known.len();
         self.known.retain(|_, alert| !is_over(alert));
-        self.is_changed |= self.known.len() != before;
+        if self.known.len() != before {
+            self.is_changed = true;
+            self.count();
+        }
     }
 
     /// Saves the alerts for `settled status` and for the next start.
@@ -149,7 +191,6 @@ pub fn is_unreadable(path: &Path) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use std::ffi::OsStr;
     use std::os::unix::ffi::OsStrExt as _;
 
     use super::*;
@@ -197,9 +238,24 @@ mod tests {
     }
 
     #[test]
-    fn a_flood_of_alerts_is_bounded() {
-        let mut alerts = Alerts::default();
-        (0..=ALERTS_MAX).for_each(|n| alerts.raise(alert(&n.to_string())));
+    fn a_flood_of_alerts_about_one_agent_is_bounded_and_hides_no_others() {
+        let mut alerts = Alerts {
+            root: "/w".into(),
+            ..Alerts::default()
+        };
+        let of = |agent: &str, n: usize| alert(&format!("/w/agents/{agent}/inbox/{n}.yaml"));
+        assert!((0..ALERTS_MAX).all(|n| alerts.raise(of("evil", n))));
+        assert!(!alerts.raise(of("evil", ALERTS_MAX)));
         assert_eq!(alerts.known.len(), ALERTS_MAX);
+        assert!(alerts.raise(of("evil", 0)), "it is known");
+        assert!(alerts.raise(of("codex", 0)), "another agent");
+        assert!(alerts.raise(alert("/w/packets")), "in no mailbox");
+        let other_kind = Alert {
+            kind: AlertKind::Unreadable,
+            ..of("evil", ALERTS_MAX)
+        };
+        assert!(alerts.raise(other_kind));
+        alerts.clear(|alert| alert.path.ends_with("7.yaml"));
+        assert!(alerts.raise(of("evil", ALERTS_MAX)), "there is room again");
     }
 }

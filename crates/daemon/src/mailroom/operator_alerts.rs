@@ -47,7 +47,9 @@ impl Mailroom {
                 alert.path.symlink_metadata().is_err()
             }
         });
-        mismatches.into_iter().for_each(|alert| alerts.raise(alert));
+        for alert in mismatches {
+            alerts.raise(alert);
+        }
         alerts.save();
     }
 

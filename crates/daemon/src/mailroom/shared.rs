@@ -510,11 +510,10 @@ impl Mailroom {
         let path = self.spool.layout().ledger();
         let alerts = &mut self.docket.alerts;
         match what {
-            Some(what) => alerts.raise(Alert {
-                kind: AlertKind::SharedLedger,
-                path,
-                what,
-            }),
+            Some(what) => {
+                let kind = AlertKind::SharedLedger;
+                alerts.raise(Alert { kind, path, what });
+            }
             None => alerts.clear(|alert| alert.kind == AlertKind::SharedLedger),
         }
         alerts.save();

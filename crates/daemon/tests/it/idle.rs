@@ -8,6 +8,7 @@ use daemon::mailroom::Mailroom;
 use daemon::schedule::Wakeup;
 use spool::FaultyDisk;
 use workspace::clock::Moment;
+use workspace::operator_alerts::Alert;
 
 use crate::room::Room;
 
@@ -117,6 +118,31 @@ fn forged_files_among_a_thousand_unread_messages_are_told_as_fast_as_the_files_c
     // Each scan reads 64 files, and the daemon reports a file at the second scan that finds no sender.
     (1..=18).for_each(|n| turn(&mut mailroom, 2 * n));
     assert_eq!(workspace::operator_alerts::read(room.root()).len(), 10);
+}
+
+#[test]
+fn forged_files_in_one_inbox_hide_none_in_another_and_each_is_told_once_there_is_room() {
+    let room = Room::new();
+    let forge = |agent: &str, number: usize| {
+        room.put(
+            &format!("agents/{agent}/inbox/f-{number:03}.yaml"),
+            "id: x\n",
+        );
+    };
+    (0..150).for_each(|number| forge("claude", number));
+    let mut mailroom = Mailroom::open(room.root()).expect("a start").0;
+    (0..12).for_each(|n| turn(&mut mailroom, 2 * n));
+    forge("codex", 0);
+    (12..16).for_each(|n| turn(&mut mailroom, 2 * n));
+    let alerts = || workspace::operator_alerts::read(room.root());
+    let of_claude = |alert: &Alert| alert.path.starts_with(room.path("agents/claude"));
+    let first: Vec<Alert> = alerts().into_iter().filter(of_claude).collect();
+    assert_eq!((alerts().len(), first.len()), (101, 100));
+    for alert in first {
+        std::fs::remove_file(alert.path).expect("a forged file");
+    }
+    (16..26).for_each(|n| turn(&mut mailroom, 2 * n));
+    assert_eq!(alerts().len(), 51);
 }
 
 #[test]

@@ -43,11 +43,14 @@ struct Watched {
 }
 
 impl Watched {
-    /// True if a look is due; the next one is then twice as far away.
-    fn is_due(&mut self, now: u64) -> bool {
-        let is_due = self.next <= now;
+    /// True if a look is due; the next one is then twice as far away, but not after the last moment of the watch.
+    fn is_due(&mut self, moment: Moment) -> bool {
+        let is_due = self.next <= moment.mono;
         if is_due {
-            self.next = now.saturating_add(self.pause_ms);
+            let left = TimeDelta::seconds(WATCH_S) - (moment.utc - self.since);
+            let left = u64::try_from(left.num_milliseconds()).unwrap_or(0);
+            let pause = self.pause_ms.min(left.max(PAUSE_MIN_MS));
+            self.next = moment.mono.saturating_add(pause);
             self.pause_ms *= 2;
         }
         is_due
@@ -109,11 +112,15 @@ impl GrowingOriginals {
         let mut failed = None;
         self.outboxes.retain(|outbox, watched| {
             watched.retain_mut(|watched| {
-                if !watched.is_due(moment.mono) {
+                if !watched.is_due(moment) {
                     return true;
                 }
+                // A start finds many older ones among the last records, and reads none of them.
+                if is_over(watched.since, moment.utc) {
+                    return false;
+                }
                 match view.changed_original(watched.seq, &watched.original) {
-                    Ok(None) => !is_over(watched.since, moment.utc),
+                    Ok(None) => true,
                     Ok(Some(file)) => {
                         changed.extend(AgentName::new(outbox).ok().map(|agent| SentDiffers {
                             agent,
@@ -124,7 +131,7 @@ impl GrowingOriginals {
                     }
                     Err(error) => {
                         failed = Some(error);
-                        !is_over(watched.since, moment.utc)
+                        true
                     }
                 }
             });

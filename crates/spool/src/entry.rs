@@ -11,6 +11,9 @@ use serde_json::value::RawValue;
 use crate::dirs::{DEAD_LETTER, SENT};
 use crate::{Digest, FileName, HostName, Mailbox};
 
+/// The largest file that can be a message, in bytes: more than intake ever accepts.
+pub(crate) const MESSAGE_FILE_MAX: u64 = 1 << 20;
+
 /// One decision to be written; the ledger adds its place in the chain.
 #[derive(Debug, Clone)]
 pub struct EntryDraft {
@@ -78,6 +81,14 @@ pub struct Original {
     /// Its exact text; accepted messages only.
     #[serde(default, deserialize_with = "disk::long_text_if_any")]
     pub text: Option<String>,
+}
+
+impl Original {
+    /// Returns the most bytes of a file that may still be this original. Its writer can enlarge it at any time, so a
+    /// comparison must read no more.
+    pub fn size_max(&self) -> u64 {
+        self.stamp.map_or(MESSAGE_FILE_MAX, |stamp| stamp.size)
+    }
 }
 
 /// The identity of one version of a file: if any of these differs, it is another file or has other content.

@@ -5,12 +5,10 @@ use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
+use crate::entry::MESSAGE_FILE_MAX;
 use crate::packet::{self, PacketRead, Packets};
 use crate::root::OpenRoot;
 use crate::{Away, Digest, DirectoryStamp, FileName, Now, Original, SpoolError, dirs, layout};
-
-/// The largest file of an inbox that is read, in bytes.
-const INBOX_FILE_MAX: u64 = 1 << 20;
 
 /// A spool as seen by intake and judgement, usable while another thread delivers.
 #[derive(Clone, Copy)]
@@ -72,7 +70,7 @@ impl View<'_> {
         else {
             return Ok(None);
         };
-        let bytes = self.root.bytes(&dir, file, INBOX_FILE_MAX)?;
+        let bytes = self.root.bytes(&dir, file, MESSAGE_FILE_MAX)?;
         Ok(bytes.map(|bytes| Digest::of(&bytes)))
     }
 
@@ -97,8 +95,9 @@ impl View<'_> {
             let Some(there) = there.filter(|there| there.ino == stamp.ino) else {
                 continue;
             };
-            let is_same = (there.size, there.mtime_ns) == (stamp.size, stamp.mtime_ns)
-                || root.has_digest(&dir, &name, &digest, there.size)?;
+            let is_same = there.size == stamp.size
+                && (there.mtime_ns == stamp.mtime_ns
+                    || root.has_digest(&dir, &name, &digest, stamp.size)?);
             return Ok((!is_same).then_some(name));
         }
         Ok(None)

@@ -32,6 +32,23 @@ fn a_changed_original_is_told_once_over_all_starts() {
 }
 
 #[test]
+fn an_original_of_a_terabyte_is_told_and_one_of_an_earlier_hour_is_not_looked_at() {
+    for (second, told) in [(90, 1), (600, 1), (601, 0)] {
+        let room = Room::new();
+        room.ask("claude", "codex", "q-1");
+        room.visit(0);
+        let original = std::fs::File::options()
+            .write(true)
+            .open(room.path("agents/claude/sent/q-1.yaml"));
+        original
+            .and_then(|original| original.set_len(1 << 40))
+            .expect("a sparse file");
+        room.visit(second);
+        assert_eq!(notices(&room), told, "after {second} s");
+    }
+}
+
+#[test]
 fn an_original_that_was_only_touched_removed_or_replaced_is_not_told() {
     let room = Room::new();
     for id in ["q-1", "q-2", "q-3"] {

@@ -109,7 +109,7 @@ impl Disposal<'_> {
             return self.already_gone();
         };
         if self.is_original(&there)? {
-            return self.move_away(&there);
+            return self.move_away();
         }
         self.keep_accepted()?;
         if self.is_torn_original()? {
@@ -127,17 +127,14 @@ impl Disposal<'_> {
 
     /// Returns whether the file in the outbox is the one that was judged.
     fn is_original(&self, there: &Stat) -> Result<bool, SpoolError> {
-        if self.has_stamp(there) {
-            return Ok(true);
-        }
-        let size = self.original.stamp.map(|stamp| stamp.size);
-        match &self.original.digest {
-            Some(digest) if size.is_none_or(|size| size == there.size) => {
-                self.root
-                    .has_digest(self.outbox, &self.original.file, digest, there.size)
-            }
-            Some(_) | None => Ok(false),
-        }
+        Ok(self.has_stamp(there) || self.has_judged(self.outbox, &self.original.file)?)
+    }
+
+    /// Returns whether a file has the judged bytes.
+    fn has_judged(&self, dir: &Dir, name: &FileName) -> Result<bool, SpoolError> {
+        let (original, root) = (self.original, self.root);
+        let same = |digest| root.has_digest(dir, name, digest, original.size_max());
+        original.digest.as_ref().map_or(Ok(false), same)
     }
 
     fn has_stamp(&self, there: &Stat) -> bool {
@@ -157,7 +154,7 @@ impl Disposal<'_> {
         Ok(found.is_some_and(|found| create::is_remains(&found, text.as_bytes())))
     }
 
-    fn move_away(&self, there: &Stat) -> Result<Disposition, SpoolError> {
+    fn move_away(&self) -> Result<Disposition, SpoolError> {
         for name in self.away_name().variants(self.seq) {
             let root = self.root;
             let (outbox, away) = (&self.outbox.handle, &self.away.handle);
@@ -172,7 +169,10 @@ impl Disposal<'_> {
                     return self.already_gone();
                 }
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-                    if self.is_copy(&name, there)? {
+                    // The outbox may hold other bytes by now.
+                    if self.has_judged(self.away, &name)?
+                        && self.has_judged(self.outbox, &self.original.file)?
+                    {
                         root.remove(self.outbox, &self.original.file)?;
                         return Ok(Disposition::Away(name));
                     }
@@ -196,26 +196,15 @@ impl Disposal<'_> {
             .error_at("find a free name for", self.away, self.away_name(), taken))
     }
 
-    /// Returns whether the name is taken by the same bytes and the outbox still holds them as well.
-    fn is_copy(&self, name: &FileName, there: &Stat) -> Result<bool, SpoolError> {
-        let Some(digest) = &self.original.digest else {
-            return Ok(false);
-        };
-        Ok(self.root.has_digest(self.away, name, digest, there.size)?
-            && self
-                .root
-                .has_digest(self.outbox, &self.original.file, digest, there.size)?)
-    }
-
     /// Compares a file that was just put away with what was judged, unless its stamp already proves it.
     fn compare(&self, name: &FileName) -> Result<Disposition, SpoolError> {
-        let (Some(digest), Some(there)) = (&self.original.digest, self.root.look(self.away, name)?)
+        let (Some(_), Some(there)) = (&self.original.digest, self.root.look(self.away, name)?)
         else {
             return Ok(Disposition::Away(name.clone()));
         };
         let proven =
             self.has_stamp(&there) && self.original.stamp.is_some_and(|stamp| !stamp.fresh);
-        if proven || self.root.has_digest(self.away, name, digest, there.size)? {
+        if proven || self.has_judged(self.away, name)? {
             return Ok(Disposition::Away(name.clone()));
         }
         self.writer_came_back(name)
@@ -306,11 +295,7 @@ impl Disposal<'_> {
     /// Copies and then removes the file if the two directories are separate mounts, where a rename fails.
     fn carry_away(&self) -> Result<Disposition, SpoolError> {
         let crosses = || io::ErrorKind::CrossesDevices.into();
-        let limit = self
-            .original
-            .stamp
-            .map_or(u64::from(u32::MAX), |stamp| stamp.size);
-        let digest = self.original.digest.as_ref();
+        let (limit, digest) = (self.original.size_max(), self.original.digest.as_ref());
         let found = self.root.bytes(self.outbox, &self.original.file, limit)?;
         let (Some(bytes), Some(digest)) = (found, digest) else {
             return Err(self.root.error_at(

@@ -6,11 +6,9 @@ use super::checkpoint::Touched;
 use super::create::{self, Remains};
 use super::note::Pos;
 use super::{Pass, Placed};
+use crate::entry::MESSAGE_FILE_MAX;
 use crate::root::{Dir, OpenRoot};
 use crate::{Digest, FileName, Mailbox, SpoolError, layout};
-
-/// A file larger than this, in bytes, is no copy of a message.
-const WITHDRAWN_MAX: u64 = 1024 * 1024;
 
 /// Removes a file from a mailbox if it holds exactly these bytes. Can be repeated after a kill.
 pub(super) fn withdraw(
@@ -19,12 +17,10 @@ pub(super) fn withdraw(
     file: &FileName,
     digest: &Digest,
 ) -> Result<(), SpoolError> {
-    match root.look(dir, file)? {
-        Some(stat) if root.has_digest(dir, file, digest, stat.size.min(WITHDRAWN_MAX))? => {
-            root.remove(dir, file)
-        }
-        Some(_) | None => Ok(()),
+    if root.has_digest(dir, file, digest, MESSAGE_FILE_MAX)? {
+        root.remove(dir, file)?;
     }
+    Ok(())
 }
 
 /// One file that a mailbox is owed.

@@ -173,6 +173,25 @@ fn a_kill_between_putting_away_and_comparing_still_gives_other_bytes_back() {
 }
 
 #[test]
+fn a_writer_that_enlarges_its_file_after_the_rename_gets_it_back_and_nobody_reads_it() {
+    let workspace = workspace();
+    let (mut daemon, found) = reading(&workspace, LATER);
+    commit(&mut daemon, &found);
+    // A kill between the rename and the comparison leaves this.
+    let sent = workspace.path("agents/claude/sent/a.yaml");
+    std::fs::rename(workspace.path("agents/claude/outbox/a.yaml"), &sent).expect("a rename");
+    let file = std::fs::File::options().write(true).open(&sent);
+    let grown = file.and_then(|file| file.set_len(1 << 40));
+    grown.expect("a sparse file of a terabyte");
+    let pass = daemon.spool.deliver(LATER.mono).expect("a pass");
+    assert_eq!(pass.came_back, [("claude".to_owned(), name("a.yaml"))]);
+    assert_eq!(
+        workspace.read("agents/claude/sent/a.yaml").as_deref(),
+        Some(FIRST)
+    );
+}
+
+#[test]
 fn while_it_waits_to_be_put_away_an_original_is_not_looked_at() {
     let workspace = workspace();
     std::fs::remove_dir(workspace.path("agents/claude/sent")).expect("a directory");

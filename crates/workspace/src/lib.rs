@@ -14,6 +14,7 @@ pub mod operator_alerts;
 pub mod orders;
 pub mod ownership;
 pub mod refusals;
+pub mod regular_file;
 pub mod shell;
 mod snapshot_rows;
 pub mod untaken_requests;

@@ -2,11 +2,13 @@
 
 use std::collections::HashMap;
 use std::io;
+use std::path::Path;
 
-use spool::{Away, Digest, Entry, FileName, SpoolError, dirs};
+use spool::{Away, Digest, Entry, FileName, Original, SpoolError, dirs};
 use workspace::error::chain;
 use workspace::index::LedgerIndex;
 use workspace::operator_alerts;
+use workspace::regular_file;
 
 use super::{CheckContext, CheckOutcome, Checked};
 
@@ -62,15 +64,15 @@ pub(super) fn sent(case: &CheckContext<'_>) -> Checked {
         let Some(original) = &entry.original else {
             return Ok(());
         };
-        let (Away::Sent(name), Some(digest)) = (&original.away, original.digest) else {
+        let (Away::Sent(name), Some(_)) = (&original.away, original.digest) else {
             return Ok(());
         };
         let Some(path) = names.remove(&(original.outbox.clone(), name.clone())) else {
             return Ok(());
         };
-        match std::fs::read(&path) {
-            Ok(bytes) if Digest::of(&bytes) == digest => count += 1,
-            Ok(_) => differing.push(path),
+        match is_as_judged(&path, original) {
+            Ok(true) => count += 1,
+            Ok(false) => differing.push(path),
             // It was removed meanwhile, or is unreadable, which `access` reports.
             Err(_) => {}
         }
@@ -109,6 +111,12 @@ pub(super) fn sent(case: &CheckContext<'_>) -> Checked {
         said.push(CheckOutcome::note(format!("and {more} more")));
     }
     Ok(said)
+}
+
+/// Returns whether a file has the bytes that were judged. Reads no more than those were: its writer can enlarge it.
+fn is_as_judged(path: &Path, original: &Original) -> io::Result<bool> {
+    let found = regular_file::read(path, original.size_max())?;
+    Ok(found.map(|bytes| Digest::of(&bytes)) == original.digest)
 }
 
 /// Checks that a start would continue from the newest snapshot.
@@ -193,4 +201,38 @@ pub(super) fn alerts(case: &CheckContext<'_>) -> Checked {
 
 fn is_denied(error: &SpoolError) -> bool {
     matches!(error, SpoolError::Io { source, .. } if source.kind() == io::ErrorKind::PermissionDenied)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use spool::Stamp;
+
+    #[test]
+    fn a_file_of_a_terabyte_differs_from_what_was_judged_without_being_read() {
+        let folder = tempfile::tempdir().expect("a directory");
+        let path = folder.path().join("a.yaml");
+        std::fs::write(&path, "judged").expect("a file");
+        let name = FileName::new(b"a.yaml".to_vec()).expect("a name");
+        let mut original = Original {
+            outbox: "claude".to_owned(),
+            file: name.clone(),
+            digest: Some(Digest::of(b"judged")),
+            stamp: Some(Stamp {
+                ino: 1,
+                size: 6,
+                mtime_ns: 0,
+                fresh: true,
+            }),
+            away: Away::Sent(name),
+            text: None,
+        };
+        assert!(is_as_judged(&path, &original).expect("an answer"));
+        let file = std::fs::File::options().write(true).open(&path);
+        file.and_then(|file| file.set_len(1 << 40))
+            .expect("a sparse file");
+        assert!(!is_as_judged(&path, &original).expect("an answer"));
+        original.stamp = None;
+        assert!(!is_as_judged(&path, &original).expect("an answer"));
+    }
 }

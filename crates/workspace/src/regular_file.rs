@@ -1,0 +1,93 @@
+//! Reads small files that somebody else may replace at any time: by a link into another user's files, by a pipe that
+//! nobody writes to, or by a file of a terabyte.
+
+use std::fs::File;
+use std::io::{self, Read as _};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::Path;
+
+use rustix::fs::OFlags;
+use rustix::io::Errno;
+use spool::{Disk as _, Os};
+
+/// Reads a regular file of at most `max` bytes. Anything else under that path, a symbolic link included, is `None`.
+/// Waits for nobody.
+pub fn read(path: &Path, max: u64) -> io::Result<Option<Vec<u8>>> {
+    let flags = OFlags::NONBLOCK | OFlags::NOFOLLOW | OFlags::NOCTTY;
+    let flags = i32::try_from(flags.bits()).expect("the flags of an opening are few");
+    regular(
+        File::options().read(true).custom_flags(flags).open(path),
+        max,
+    )
+}
+
+/// Reads a file like [`read`], but follows no symbolic link in any part of `path`, which is relative to `root`, and does
+/// not leave the root.
+pub fn read_beneath(root: &Path, path: &Path, max: u64) -> io::Result<Option<Vec<u8>>> {
+    let root = Os.open_root(root)?;
+    regular(Os.open_beneath(&root, path).map(File::from), max)
+}
+
+fn regular(opened: io::Result<File>, max: u64) -> io::Result<Option<Vec<u8>>> {
+    let file = match opened {
+        // The errors for a link, for a way out of the root, and for a socket.
+        Err(error)
+            if matches!(
+                Errno::from_io_error(&error),
+                Some(Errno::LOOP | Errno::XDEV | Errno::NXIO)
+            ) =>
+        {
+            return Ok(None);
+        }
+        opened => opened?,
+    };
+    let data = file.metadata()?;
+    if !data.is_file() || data.len() > max {
+        return Ok(None);
+    }
+    let mut bytes = Vec::new();
+    // It may grow meanwhile.
+    file.take(max.saturating_add(1)).read_to_end(&mut bytes)?;
+    Ok(Some(bytes).filter(|bytes| bytes.len() as u64 <= max))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rustix::fs::{CWD, FileType, Mode};
+
+    #[test]
+    fn only_a_small_regular_file_is_read_and_nothing_is_waited_for() {
+        let root = tempfile::tempdir().expect("a directory");
+        let at = |name: &str| root.path().join(name);
+        let mode = Mode::RUSR | Mode::WUSR;
+        std::fs::create_dir(at("folder")).expect("a folder");
+        std::fs::write(at("folder/file"), "four").expect("a file");
+        std::os::unix::fs::symlink("folder/file", at("link")).expect("a link");
+        std::os::unix::fs::symlink("folder", at("door")).expect("a link");
+        rustix::fs::mknodat(CWD, at("pipe"), FileType::Fifo, mode, 0).expect("a pipe");
+        let _socket = std::os::unix::net::UnixListener::bind(at("socket")).expect("a socket");
+        let sparse = File::create(at("sparse")).and_then(|file| file.set_len(1 << 40));
+        sparse.expect("a sparse file");
+
+        let found = |name: &str, max| {
+            let (near, beneath) = (
+                read(&at(name), max).expect("an answer"),
+                read_beneath(root.path(), name.as_ref(), max).expect("an answer"),
+            );
+            assert_eq!(near, beneath, "{name}");
+            near
+        };
+        assert_eq!(found("folder/file", 4).as_deref(), Some(&b"four"[..]));
+        assert_eq!(found("folder/file", 3), None, "it is too large");
+        for name in ["link", "pipe", "socket", "sparse", "folder"] {
+            assert_eq!(found(name, 1 << 20), None, "{name}");
+        }
+        let missing = read(&at("missing"), 4).expect_err("there is none");
+        assert_eq!(missing.kind(), io::ErrorKind::NotFound);
+        for name in ["door/file", "../file", "/etc/hostname"] {
+            let beneath = read_beneath(root.path(), name.as_ref(), 1 << 20);
+            assert!(!matches!(beneath, Ok(Some(_))), "{name}");
+        }
+    }
+}

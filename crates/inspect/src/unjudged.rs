@@ -1,8 +1,7 @@
 //! An agent's own files that the daemon has not accepted: those in its outbox, with the validator's answer on each, and
 //! its refused messages that can still be corrected.
 
-use std::io::{self, Read as _};
-use std::os::unix::fs::OpenOptionsExt as _;
+use std::io;
 use std::path::Path;
 
 use message_schema::id::AgentName;
@@ -12,6 +11,7 @@ use message_schema::{Level, Message};
 use serde::Serialize;
 use spool::Layout;
 use validate_message::{PacketInput, Violations};
+use workspace::regular_file;
 
 use crate::dead_letter::{self, DeadLetter};
 
@@ -117,55 +117,38 @@ pub(crate) fn errors(root: &Path, message: &[u8], file: &str) -> Vec<String> {
 }
 
 fn check(root: &Path, message: &Message) -> Result<(), Violations> {
-    let (packet, read);
+    let read;
     let input = match message.packet_path() {
         None => PacketInput::NotNamed,
         Some(path) => {
-            packet = root.join(path.as_str());
-            match within(root, &packet) {
+            match regular_file::read_beneath(root, path.as_str().as_ref(), PACKET_BYTES_MAX) {
+                Ok(Some(bytes)) => {
+                    read = bytes;
+                    PacketInput::Bytes(&read)
+                }
+                Ok(None) => no_packet(root, path.as_str()),
                 Err(error) if error.kind() == io::ErrorKind::NotFound => PacketInput::Missing,
                 Err(error) => PacketInput::Unsafe(error.to_string()),
-                Ok(size) if size > PACKET_BYTES_MAX => PacketInput::TooLarge,
-                Ok(_) => match std::fs::read(&packet) {
-                    Ok(bytes) => {
-                        read = bytes;
-                        PacketInput::Bytes(&read)
-                    }
-                    Err(error) => PacketInput::Unsafe(error.to_string()),
-                },
             }
         }
     };
     validate_message::check(message, input).map(drop)
 }
 
-/// The size of a regular file that no link leads to.
-fn within(root: &Path, path: &Path) -> io::Result<u64> {
-    let data = path.symlink_metadata()?;
-    let straight = root
-        .canonicalize()?
-        .join(path.strip_prefix(root).map_err(io::Error::other)?);
-    if !data.is_file() || path.canonicalize()? != straight {
-        return Err(io::Error::other(
-            "it is not a regular file, or reached through a link",
-        ));
+/// Says why a path is no packet: too large, or not a regular file, or reached through a link.
+fn no_packet(root: &Path, path: &str) -> PacketInput<'static> {
+    let data = root.join(path).symlink_metadata();
+    if data.is_ok_and(|data| data.is_file() && data.len() > PACKET_BYTES_MAX) {
+        return PacketInput::TooLarge;
     }
-    Ok(data.len())
+    PacketInput::Unsafe("it is not a regular file, or reached through a link".to_owned())
 }
 
-/// Reads a regular file of a message's size. Must not block on a pipe without a writer, nor follow a link.
+/// Reads a regular file of a message's size.
 fn bytes(path: &Path) -> io::Result<Vec<u8>> {
-    let flags = rustix::fs::OFlags::NOFOLLOW | rustix::fs::OFlags::NONBLOCK;
-    let file = std::fs::File::options()
-        .read(true)
-        .custom_flags(flags.bits().cast_signed())
-        .open(path)?;
-    let data = file.metadata()?;
-    if !data.is_file() || data.len() > MESSAGE_BYTES_MAX {
+    let found = regular_file::read(path, MESSAGE_BYTES_MAX)?;
+    found.ok_or_else(|| {
         let why = format!("not a regular file of at most {MESSAGE_BYTES_MAX} bytes");
-        return Err(io::Error::other(why));
-    }
-    let mut bytes = Vec::new();
-    file.take(MESSAGE_BYTES_MAX).read_to_end(&mut bytes)?;
-    Ok(bytes)
+        io::Error::other(why)
+    })
 }

@@ -7,6 +7,7 @@ pub mod awaiting;
 pub mod compose;
 pub mod hooks;
 pub mod in_transit;
+pub mod judged_packet;
 pub mod mailboxes;
 pub mod managed_block;
 pub mod my_reviews;

@@ -7,12 +7,13 @@ use std::path::Path;
 
 use message_schema::envelope::{MessageType, ReviewKind};
 use message_schema::id::{AgentName, PrNumber};
+use message_schema::limit::PACKET_BYTES_MAX;
 use message_schema::schema::Schema;
 use message_schema::{ReadBody, coerce, parse, parse_packet};
 use serde::Serialize;
 use serde_json::Value;
+use workspace::regular_file;
 
-use crate::compose::packet::read;
 use crate::mailboxes::{AgentMailboxes, MailboxEntry, MailboxPlace};
 
 /// The most messages read from a mailbox, newest first.
@@ -93,7 +94,10 @@ impl Said {
     }
 
     fn add(&mut self, root: &Path, letter: &MailboxEntry, agents: &[&AgentName]) {
-        let packet = || read(&root.join(letter.packet.as_ref()?)).ok();
+        let packet = || {
+            let path = Path::new(letter.packet.as_ref()?);
+            regular_file::read_beneath(root, path, PACKET_BYTES_MAX).ok()?
+        };
         let created = letter.created_at_utc.as_deref().unwrap_or_default();
         self.note(&letter.text, created, agents, packet);
     }

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use message_schema::id::PacketPath;
 use message_schema::limit::PACKET_BYTES_MAX;
 use spool::dirs;
+use workspace::regular_file;
 
 use super::outbox;
 
@@ -87,7 +88,8 @@ fn may_be_at(path: &Path, text: &str) -> io::Result<bool> {
         data => data?,
     };
     let is_mine = data.is_file() && data.uid() == rustix::process::geteuid().as_raw();
-    Ok(is_mine && data.len() == text.len() as u64 && std::fs::read(path)? == text.as_bytes())
+    let found = || regular_file::read(path, text.len() as u64);
+    Ok(is_mine && found()?.as_deref() == Some(text.as_bytes()))
 }
 
 /// Finds the packet at a path relative to the root or, failing that, to the current directory.
@@ -96,14 +98,14 @@ pub fn named(root: &Path, path: &Path) -> io::Result<Named> {
     if let Some(inside) = inside
         && root.join(path).is_file()
     {
-        let bytes = read(&root.join(path))?;
-        return Ok(Named::Inside(inside, bytes));
+        let bytes = regular_file::read_beneath(root, path, PACKET_BYTES_MAX);
+        return Ok(Named::Inside(inside, bytes.and_then(small_and_regular)?));
     }
     let whole = match path.canonicalize() {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Named::Missing),
         whole => whole?,
     };
-    let bytes = read(&whole)?;
+    let bytes = read_given(&whole)?;
     match below(root, &whole)? {
         Some(inside) => Ok(Named::Inside(inside, bytes)),
         None => match String::from_utf8(bytes) {
@@ -122,8 +124,22 @@ fn below(root: &Path, whole: &Path) -> io::Result<Option<PacketPath>> {
     Ok(inside.and_then(|inside| PacketPath::new(inside).ok()))
 }
 
-/// Reads a file of at most [`PACKET_BYTES_MAX`] bytes.
+/// Reads a regular file of at most [`PACKET_BYTES_MAX`] bytes that another agent may have put there: waits for no pipe
+/// and follows no link.
 pub fn read(path: &Path) -> io::Result<Vec<u8>> {
+    regular_file::read(path, PACKET_BYTES_MAX).and_then(small_and_regular)
+}
+
+fn small_and_regular(read: Option<Vec<u8>>) -> io::Result<Vec<u8>> {
+    read.ok_or_else(|| {
+        io::Error::other(format!(
+            "it is not a regular file of at most {PACKET_BYTES_MAX} bytes"
+        ))
+    })
+}
+
+/// Reads a file of at most [`PACKET_BYTES_MAX`] bytes that the user named: it may be a pipe or behind a link.
+pub fn read_given(path: &Path) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     File::open(path)?
         .take(PACKET_BYTES_MAX + 1)
@@ -165,5 +181,18 @@ mod tests {
             late.write(root.path()).expect_err("taken").kind(),
             io::ErrorKind::AlreadyExists
         );
+    }
+
+    #[test]
+    fn a_pipe_in_place_of_a_packet_is_refused_without_waiting_for_its_writer() {
+        use rustix::fs::{CWD, FileType, Mode};
+        let root = tempfile::tempdir().expect("a directory");
+        let path = root.path().join("pipe");
+        let mode = Mode::RUSR | Mode::WUSR;
+        rustix::fs::mknodat(CWD, &path, FileType::Fifo, mode, 0).expect("a pipe");
+        let (tell, told) = std::sync::mpsc::channel();
+        std::thread::spawn(move || tell.send(read(&path).is_err()));
+        let waited = std::time::Duration::from_secs(10);
+        assert_eq!(told.recv_timeout(waited), Ok(true));
     }
 }

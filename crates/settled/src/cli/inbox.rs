@@ -120,12 +120,10 @@ pub(super) fn show(args: &ShowArgs, context: &Context) -> Result<Exit, Failure> 
         Some(what) => one(&bag, what, context)?,
         None => next(&bag, context)?,
     };
-    let packet_text = letter
-        .packet
-        .as_ref()
-        .and_then(|packet| std::fs::read_to_string(me.root.join(packet)).ok());
+    let (packet_text, changed) = mailbox::judged_packet::of(&me.root, &letter);
     let next = what_next(&letter, context);
-    let alerts = mailbox::alerts::about(&me.root, letter.text.as_bytes());
+    let mut alerts = mailbox::alerts::about(&me.root, letter.text.as_bytes());
+    alerts.extend(changed);
     let mut answer = CommandOutput::new(ShownMessage {
         text: letter.text.clone(),
         packet_text,

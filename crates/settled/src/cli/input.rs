@@ -3,7 +3,7 @@
 use std::io::{self, Read as _};
 use std::path::Path;
 
-use mailbox::compose::packet::read;
+use mailbox::compose::packet::read_given;
 use mailbox::compose::response_file::{NotAResponseFile, ResponseFile};
 use message_schema::limit::PACKET_BYTES_MAX;
 use message_schema::line::escaped;
@@ -17,7 +17,7 @@ pub(super) fn text(path: &Path) -> Result<String, Failure> {
     let bytes = if path == Path::new("-") {
         standard_input()
     } else {
-        read(path)
+        read_given(path)
     };
     let failed = |why: String| {
         Failure::plain(

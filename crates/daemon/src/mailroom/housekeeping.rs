@@ -136,12 +136,16 @@ impl Mailroom {
         if let Some(finished) = self.housekeeping.poll() {
             self.end_task(finished);
         }
-        if self.housekeeping.is_busy || self.spool.waiting() > 0 {
+        // An agent that closes its mailbox parks that lane for as long as it likes: nothing else must wait for it.
+        let parked: usize = self.spool.parked().iter().map(|lane| lane.waiting).sum();
+        if self.housekeeping.is_busy || self.spool.waiting() > parked {
             return;
         }
         if self.is_snapshot_due() {
             self.begin_snapshot();
-        } else if self.housekeeping.config.retention.automatic
+        }
+        if !self.housekeeping.is_busy
+            && self.housekeeping.config.retention.automatic
             && moment.mono >= self.housekeeping.sweep_at
         {
             self.housekeeping.sweep_at = moment.mono.saturating_add(DAY_MS);
@@ -193,7 +197,8 @@ impl Mailroom {
     }
 
     fn begin_snapshot(&mut self) {
-        // A snapshot is useless while a power cut could undo a delivery; try again later.
+        // A snapshot is useless while a lane is parked or a power cut could undo a delivery: the next start needs the
+        // records before it. Try again later.
         let Ok(Some(maker)) = self.spool.snapshot_maker() else {
             return;
         };

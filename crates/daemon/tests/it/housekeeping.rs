@@ -66,6 +66,18 @@ fn old_files_are_removed_once_a_day() {
 }
 
 #[test]
+fn a_closed_mailbox_keeps_no_old_files() {
+    let room = Room::new();
+    let mut mailroom = keeping(&room, true);
+    deliver(&room, &mut mailroom, "q-1");
+    std::fs::remove_dir_all(room.path("agents/codex/inbox")).expect("an inbox");
+    std::fs::write(room.path("agents/codex/inbox"), "closed").expect("a file");
+    deliver(&room, &mut mailroom, "q-2");
+    rest(&mut mailroom, 5_000);
+    assert!(!is_kept(&room, "q-1"));
+}
+
+#[test]
 fn a_mailroom_wants_rest_from_when_a_snapshot_is_due_until_it_is_taken_up() {
     let room = Room::new();
     let mut mailroom = Mailroom::open(room.root()).expect("a start").0;

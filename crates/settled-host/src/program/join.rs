@@ -183,6 +183,7 @@ fn record(
         fleet,
         policy: member::policy(root)?,
         log,
+        key: public.clone(),
         keys: Box::new(key),
     };
     let mut member = Member::open_to_join(root, sharing)?;

@@ -785,7 +785,8 @@ fn a_host_that_another_machine_replaced_records_nothing_and_says_why() {
             }
             // A daemon that learned it while it served names its status instead.
             let (log, root) = (hosts.log("ledger.git"), laptop.0.display());
-            let join = format!("host join {log} --workspace mailroom --new-key --root {root}");
+            let join =
+                format!("host join {log} --workspace mailroom --as laptop --new-key --root {root}");
             let is_told = told.ends_with(&format!("  try: settled {join}\n"));
             assert!(is_told || command[0] == "serve", "{command:?}: {told}");
         }

@@ -15,12 +15,10 @@ use message_schema::id::AgentName;
 use serde::Serialize;
 use settled_host::keys::HostKey;
 use settled_host::place::{AccessFile, HostDirectory, LogPlace};
-use spool::Os;
-use spool::log::{Appended, Head, HostName, Local, Log, LogError, Ring, Signed};
+use spool::log::{Appended, Head, HostName, Log, LogError, Ring, Signed};
 use views::answer::CommandOutput;
 use views::exit::Exit;
 use views::failure::Failure;
-use views::serving::of_spool;
 use workspace::config::{SharedLog, is_workspace_name};
 use workspace::directory;
 use workspace::shell::quoted;
@@ -29,7 +27,7 @@ use self::checks::{JoinTarget, PlannedJoin};
 use super::member::{self, Member};
 use super::republish::put_back;
 use super::survey::survey;
-use super::{HostContext, config, load, of_log, of_place, shared_log};
+use super::{HostContext, config, load, local, of_log, of_place, shared_log};
 
 /// The default name of the workspace in a log.
 const WORKSPACE: &str = "mailroom";
@@ -451,8 +449,7 @@ fn bring_ledger(
     log: &mut dyn Log,
     end: Head,
 ) -> Result<(), Failure> {
-    let local = Local::open(root, Arc::new(Os), host.clone());
-    let mut local = local.map_err(|error| of_spool(&error, &error, &quoted(root.as_os_str())))?;
+    let mut local = local(root, host)?;
     put_back(&mut local, log, end, (workspace, host, key))
         .map(drop)
         .map_err(|error| of_log(&error))

@@ -22,6 +22,7 @@ mod survey;
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use clap::{Parser, Subcommand};
 use message_schema::line::escaped;
@@ -29,12 +30,15 @@ use runner::folder::Folder;
 use runner::{keeper, launch};
 use serde::Serialize;
 use settled_host::place::PlaceError;
-use spool::log::LogError;
+use spool::Os;
+use spool::log::{HostName, Local, LogError};
 use views::answer::{self, CommandOutput};
 use views::exit::Exit;
 use views::failure::Failure;
+use views::serving::of_spool;
 use workspace::config::{Config, SharedLog};
 use workspace::directory;
+use workspace::shell::quoted;
 
 /// Share one ledger among several hosts.
 #[derive(Debug, Parser)]
@@ -238,6 +242,12 @@ fn of_place(error: &PlaceError) -> Failure {
         PlaceError::Io { .. } => Exit::Failed,
     };
     Failure::new(exit, error)
+}
+
+/// The ledger of this host, as a log.
+fn local(root: &Path, host: &HostName) -> Result<Local, Failure> {
+    let local = Local::open(root, Arc::new(Os), host.clone());
+    local.map_err(|error| of_spool(&error, &error, &quoted(root.as_os_str())))
 }
 
 fn of_log(error: &LogError) -> Failure {

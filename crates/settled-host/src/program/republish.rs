@@ -4,23 +4,20 @@
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::path::Path;
-use std::sync::Arc;
 use std::time::Duration;
 
 use serde::Serialize;
 use settled_host::keys::HostKey;
 use settled_host::place::{HostDirectory, LogPlace};
+use spool::Digest;
 use spool::log::{Appended, Head, HostKeys, HostName, Local, Log, LogError, Signed};
-use spool::{Digest, Os};
 use views::answer::CommandOutput;
 use views::exit::Exit;
 use views::failure::Failure;
-use views::serving::of_spool;
 use workspace::config::SharedLog;
-use workspace::shell::quoted;
 
 use super::survey::{for_each_batch, patiently, survey};
-use super::{HostContext, config, of_log, of_place};
+use super::{HostContext, config, local, of_log, of_place};
 
 /// The pause before the same batch is appended again.
 const AGAIN: Duration = Duration::from_millis(50);
@@ -89,9 +86,7 @@ fn said(context: &HostContext, put: Republished, others: &str) -> Result<Exit, F
 fn put_mirror(root: &Path, shared: &SharedLog) -> Result<Republished, Failure> {
     let own = HostDirectory::of(root);
     let key = HostKey::load(&own.key()).map_err(|error| Failure::new(Exit::Usage, &error))?;
-    let local = Local::open(root, Arc::new(Os), shared.host.clone());
-    let shown = quoted(root.as_os_str());
-    let mut local = local.map_err(|error| of_spool(&error, &error, &shown))?;
+    let mut local = local(root, &shared.host)?;
     let mut log = own.join(shared).map_err(|error| of_place(&error))?;
     let had = patiently(|| log.head()).map_err(|error| of_log(&error))?;
     check_unsigned(&mut local, had, &shared.host, &key.public())?;

@@ -2,24 +2,21 @@
 //! host with its key, its agents and its policy, and no host leaves the others behind.
 
 use std::path::Path;
-use std::sync::Arc;
 
 use fleet::{Fleet, FleetRefusal};
 use message_schema::id::AgentName;
 use review::{HostChange, JoinedHost};
 use settled_host::keys::HostKey;
 use settled_host::place::HostDirectory;
-use spool::Os;
-use spool::log::{Head, HostName, Local, Log, LogError};
+use spool::log::{Head, HostName, Log, LogError};
 use views::exit::Exit;
 use views::failure::Failure;
-use views::serving::of_spool;
 use workspace::config::SharedLog;
 use workspace::directory;
 use workspace::shell::quoted;
 
 use super::super::survey::{Survey, patiently, survey};
-use super::super::{HostContext, member, of_log, of_place};
+use super::super::{HostContext, local, member, of_log, of_place};
 use super::{JoinArgs, again};
 
 /// A join that nothing refuses so far, and that has changed nothing.
@@ -264,8 +261,7 @@ fn compare(
     survey: &Survey,
 ) -> Result<(), Failure> {
     let root = context.root()?;
-    let local = Local::open(root, Arc::new(Os), asked.shared.host.clone());
-    let mut local = local.map_err(|error| of_spool(&error, &error, &quoted(root.as_os_str())))?;
+    let mut local = local(root, &asked.shared.host)?;
     let ours = local.head().map_err(|error| of_log(&error))?;
     if survey.founder.is_none() {
         return match local.follow(survey.end) {

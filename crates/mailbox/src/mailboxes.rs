@@ -2,9 +2,9 @@
 //! envelopes and moves files. The daemon checked each message before it delivered it, so nothing here reads the ledger.
 
 use std::ffi::OsString;
-use std::fs::{DirBuilder, File};
+use std::fs::DirBuilder;
 use std::io::{self, Read as _};
-use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
@@ -14,6 +14,7 @@ use message_schema::{Message, parse};
 use serde::Serialize;
 use spool::Layout;
 use workspace::atomic_file::rename_new;
+use workspace::regular_file;
 
 /// The mailbox that a message is in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -303,13 +304,7 @@ fn is_message(path: &Path) -> bool {
 
 /// Reads a message; `None` if it was moved or is not a file.
 fn read(path: &Path, place: MailboxPlace) -> Option<MailboxEntry> {
-    // Do not block on a pipe without a writer or follow a link.
-    let flags = rustix::fs::OFlags::NOFOLLOW | rustix::fs::OFlags::NONBLOCK;
-    let opened = File::options()
-        .read(true)
-        .custom_flags(flags.bits().cast_signed())
-        .open(path);
-    let read = opened.and_then(|file| {
+    let read = regular_file::open(path).and_then(|file| {
         let data = file.metadata()?;
         let mut bytes = Vec::new();
         if data.is_file() && data.len() <= MESSAGE_BYTES_MAX {

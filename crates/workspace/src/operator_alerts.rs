@@ -4,12 +4,12 @@
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::io;
-use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::OFlags;
 use serde::{Deserialize, Serialize};
 use spool::{Layout, SpoolError, dirs, path_text};
+
+use crate::regular_file;
 
 /// The file in `.settled`.
 const FILE: &str = "alerts.json";
@@ -180,12 +180,7 @@ impl Alerts {
 
 /// True if the path still exists and the daemon still may not read it.
 pub fn is_unreadable(path: &Path) -> bool {
-    let flags = OFlags::NONBLOCK | OFlags::NOFOLLOW | OFlags::NOCTTY;
-    let flags = i32::try_from(flags.bits()).expect("the flags of an opening are few");
-    let opened = std::fs::OpenOptions::new()
-        .read(true)
-        .custom_flags(flags)
-        .open(path);
+    let opened = regular_file::open(path);
     opened.is_err_and(|error| error.kind() == io::ErrorKind::PermissionDenied)
 }
 

@@ -13,12 +13,14 @@ use spool::{Disk as _, Os};
 /// Reads a regular file of at most `max` bytes. Anything else under that path, a symbolic link included, is `None`.
 /// Waits for nobody.
 pub fn read(path: &Path, max: u64) -> io::Result<Option<Vec<u8>>> {
+    regular(open(path), max)
+}
+
+/// Opens whatever is under that path for reading, but follows no symbolic link at its end. Waits for nobody.
+pub fn open(path: &Path) -> io::Result<File> {
     let flags = OFlags::NONBLOCK | OFlags::NOFOLLOW | OFlags::NOCTTY;
     let flags = i32::try_from(flags.bits()).expect("the flags of an opening are few");
-    regular(
-        File::options().read(true).custom_flags(flags).open(path),
-        max,
-    )
+    File::options().read(true).custom_flags(flags).open(path)
 }
 
 /// Reads a file like [`read`], but follows no symbolic link in any part of `path`, which is relative to `root`, and does

@@ -17,6 +17,7 @@ use serde::Serialize;
 use spool::{Digest, FileName, Layout, Mailbox, SpoolError};
 use workspace::index::LedgerIndex;
 use workspace::refusals::{Correction, Same};
+use workspace::regular_file;
 
 use self::refusals::{OpenRefusal, raw};
 
@@ -246,10 +247,5 @@ fn is_original(directory: &Path, file: &str, report_file: &str, report: &Report)
 
 /// The bytes of a regular file; `None` if it is too large or no regular file.
 fn bytes(path: &Path) -> io::Result<Option<Vec<u8>>> {
-    let data = path.symlink_metadata()?;
-    if !data.is_file() || data.len() > SIZE_MAX {
-        Ok(None)
-    } else {
-        std::fs::read(path).map(Some)
-    }
+    regular_file::read(path, SIZE_MAX)
 }

@@ -1,17 +1,15 @@
 //! The mail in outboxes that is not judged yet, and the reviews it claims to belong to: enough to say why a review does
 //! not move while no daemon serves. Only the daemon checks the claims.
 
-use std::fs::{File, OpenOptions};
 use std::io::Read as _;
-use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 
 use chrono::{DateTime, Utc};
 use message_schema::id::{AgentName, PrNumber};
 use message_schema::limit::MESSAGE_BYTES_MAX;
 use review::{Review, ReviewKey};
-use rustix::fs::OFlags;
 use spool::{FileName, Layout};
+use workspace::regular_file;
 
 /// The number of files read in each outbox; the others are only counted.
 const LOOKED_INTO_MAX: usize = 100;
@@ -121,13 +119,7 @@ impl ClaimedReview {
 
 /// Reads a regular file no larger than a message may be. Agents own these directories, so it must block on nothing.
 fn bytes(path: &Path) -> Option<Vec<u8>> {
-    let flags = OFlags::NONBLOCK | OFlags::NOFOLLOW | OFlags::NOCTTY;
-    let flags = i32::try_from(flags.bits()).expect("the flags of an opening are few");
-    let file: File = OpenOptions::new()
-        .read(true)
-        .custom_flags(flags)
-        .open(path)
-        .ok()?;
+    let file = regular_file::open(path).ok()?;
     if !file.metadata().ok()?.is_file() {
         return None;
     }

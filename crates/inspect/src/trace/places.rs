@@ -7,7 +7,7 @@ use std::path::Path;
 use message_schema::Report;
 use message_schema::id::{AgentName, MessageId};
 use spool::{Digest, FileName, dirs};
-use workspace::directory;
+use workspace::{directory, regular_file};
 
 use super::{Certainty, LifeStep, Stage};
 
@@ -185,13 +185,8 @@ fn read(path: &Path) -> io::Result<Option<Vec<u8>>> {
             io::ErrorKind::NotFound | io::ErrorKind::NotADirectory
         )
     };
-    match path.symlink_metadata() {
-        Ok(data) if data.is_file() && data.len() <= SIZE_MAX => match std::fs::read(path) {
-            Err(error) if is_absent(&error) => Ok(None),
-            result => result.map(Some),
-        },
-        Ok(_) => Ok(None),
+    match regular_file::read(path, SIZE_MAX) {
         Err(error) if is_absent(&error) => Ok(None),
-        Err(error) => Err(error),
+        read => read,
     }
 }

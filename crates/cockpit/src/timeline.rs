@@ -75,6 +75,8 @@ pub(crate) struct Timelines {
 /// The events of one review, and its messages.
 #[derive(Debug, Default)]
 pub(crate) struct Timeline {
+    /// The current reviewer, if it is not the one the review was opened with.
+    reassigned_to: Option<AgentName>,
     rounds: Vec<Round>,
     pub(crate) said: Vec<StoredMessage>,
 }
@@ -142,12 +144,13 @@ impl Timelines {
             }
             Record::Event(EventRecord::Declined(DeclinedEvent { event, .. })) => {
                 let which = event.which()?;
-                let is_meant = |key: &&ReviewKey| {
-                    let reviewer = which.reviewer.as_ref();
-                    key.pr.same_pr(&which.pr)
-                        && reviewer.is_none_or(|reviewer| *reviewer == key.reviewer)
-                };
-                self.reviews.keys().find(is_meant)?.clone()
+                let mut meant = self.reviews.iter().filter(|(key, timeline)| {
+                    let current = timeline.reassigned_to.as_ref();
+                    which.may_mean(key, current.unwrap_or(&key.reviewer))
+                });
+                let (key, _) = meant.next()?;
+                // A name that several reviews share means none of them.
+                meant.next().is_none().then(|| key.clone())?
             }
             Record::Judged(Judgement::Accepted(_) | Judgement::Duplicate(_))
             | Record::Event(EventRecord::Happened(_)) => return None,
@@ -158,6 +161,9 @@ impl Timelines {
 
 impl Timeline {
     fn step(&mut self, step: &ReviewStep, event: TimelineEvent) {
+        if let Some(reviewer) = &step.reassigned_to {
+            self.reassigned_to = Some(reviewer.clone());
+        }
         let before = self.rounds.last().map_or(1, |round| round.generation);
         let generation = step.opens.map_or(before, |opened| opened.number);
         let is_new = self
@@ -322,4 +328,70 @@ fn actor(record: &Record) -> String {
 fn report(entry: &Entry) -> Option<Report> {
     let (_, text) = refusals::report(entry)?;
     Report::from_yaml(text.as_bytes()).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+    use spool::Digest;
+
+    use super::*;
+
+    fn note(timelines: &mut Timelines, decision: Value) {
+        let entry = Entry {
+            seq: 1,
+            prev: Digest::ZERO,
+            batch: 1,
+            host: None,
+            at: "2026-02-13T10:00:00.000Z".to_owned(),
+            kind: "taken".to_owned(),
+            rules: None,
+            review: None,
+            id: None,
+            original: None,
+            deliveries: Vec::new(),
+            decision: serde_json::from_value(json!(null)).expect("JSON"),
+        };
+        let record = serde_json::from_value(decision).expect("a record");
+        timelines.note(&entry, &record, DateTime::UNIX_EPOCH);
+    }
+
+    fn opened(repo: &str, reassigned_to: &str) -> Value {
+        let review = json!({"repo": repo, "pr": "86", "author": "claude", "reviewer": "codex"});
+        json!({"happened": {"event": {"taken": {"pr": "86", "repo": repo}}, "steps": [{
+            "review": review, "phase": {"escalated": "reviewer_timeout"}, "round": 1,
+            "reassigned_to": reassigned_to,
+        }]}})
+    }
+
+    #[test]
+    fn a_declined_event_is_told_with_the_one_review_that_its_name_means() {
+        for (which, told) in [
+            (json!({"pr": "86", "repo": "acme/b"}), [0, 1]),
+            (json!({"pr": "86", "repo": "acme/A"}), [1, 0]),
+            (json!({"pr": "86", "reviewer": "gemini"}), [0, 1]),
+            (
+                json!({"pr": "086", "repo": "acme/b", "reviewer": "gemini"}),
+                [0, 1],
+            ),
+            // Both have it.
+            (json!({"pr": "86", "reviewer": "codex"}), [0, 0]),
+            (json!({"pr": "87"}), [0, 0]),
+        ] {
+            let mut timelines = Timelines::default();
+            note(&mut timelines, opened("acme/a", "codex"));
+            note(&mut timelines, opened("acme/b", "gemini"));
+            let event = json!({"taken": which});
+            let declined = json!({"event": event, "code": "review_ambiguous", "why": ""});
+            note(&mut timelines, json!({ "declined": declined }));
+            let count = |name: &str| {
+                let key = timelines.key_of(name).expect("a review");
+                let rounds = &timelines.of(key).expect("a review").rounds;
+                let events = rounds.iter().flat_map(|round| &round.events);
+                events.filter(|event| event.kind == "declined").count()
+            };
+            let of = ["acme/a", "acme/b"].map(|repo| count(&format!("{repo}#86 claude -> codex")));
+            assert_eq!(of, told, "{which}");
+        }
+    }
 }

@@ -97,17 +97,10 @@ impl WorkspaceStatus {
 
     /// Returns the reviews that `which` selects, in the order of their keys.
     pub fn selected(&self, which: &Which) -> Vec<(&ReviewKey, &Review)> {
-        let is_meant = |key: &ReviewKey, review: &Review| {
-            which
-                .reviewer
-                .as_ref()
-                .is_none_or(|name| *name == key.reviewer || name == review.reviewer(key))
-                && key.may_be_of(which.repo.as_ref())
-        };
         self.index
             .state()
             .reviews_of(&which.pr)
-            .filter(|(key, review)| is_meant(key, review))
+            .filter(|(key, review)| which.may_mean(key, review.reviewer(key)))
             .collect()
     }
 

@@ -329,6 +329,14 @@ impl Which {
             ..Self::of(key)
         }
     }
+
+    /// True if it may mean this review: its reviewer goes by both names, the one it was opened with and the `current`.
+    pub fn may_mean(&self, key: &ReviewKey, current: &AgentName) -> bool {
+        let reviewer = self.reviewer.as_ref();
+        key.pr.same_pr(&self.pr)
+            && key.may_be_of(self.repo.as_ref())
+            && reviewer.is_none_or(|name| *name == key.reviewer || name == current)
+    }
 }
 
 /// A pull request event, as a forge or `settled pr` reports it.

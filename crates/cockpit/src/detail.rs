@@ -65,7 +65,7 @@ pub struct ChangeView {
 impl ReviewDetail {
     /// Names who has to move, with the role: `claude (author)`; `None` if nobody has to.
     pub fn mover(&self) -> Option<String> {
-        let actor = self.why.actor.as_deref()?;
+        let actor = self.why.actor.as_ref()?;
         Some(self.part?.of_mover(actor))
     }
 
@@ -87,8 +87,8 @@ impl ReviewDetail {
             .histories
             .tell(key, review, standing.is_alone(key), spell);
         add_words(&mut threads, &words);
-        let agents = (key.author.as_str(), review.reviewer(key).as_str());
-        let actor = why.actor.as_deref();
+        let agents = (&key.author, review.reviewer(key));
+        let actor = why.actor.as_ref();
         let part = actor.map(|actor| WhoseMove::of(actor, Some(agents), review.mover()));
         let request = words.request;
         // An escalated review has no open request any more, but the last request's commit is still the one in question.

@@ -4,10 +4,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use chrono::{DateTime, Utc};
-use inspect::status::fix::FixCommand;
+use inspect::status::fix::{Actor, FixCommand};
 use inspect::status::problems::{Problem, ProblemKind};
 use inspect::status::row::ReviewRow;
 use inspect::status::why::{Missing, Why};
+use message_schema::id::AgentName;
 use review::{Review, ReviewKey, Side};
 use serde::Serialize;
 
@@ -18,8 +19,8 @@ use crate::urgency::Urgency;
 pub struct Need {
     /// The role of the party that moves next.
     pub part: WhoseMove,
-    /// The mover: an agent, `person` or `operator`.
-    pub mover: String,
+    /// The mover.
+    pub mover: Actor,
     /// The review, as people write it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub review: Option<String>,
@@ -80,26 +81,28 @@ impl WhoseMove {
     }
 
     /// Names who has to move, with the role: `claude (author)`, or `person` alone.
-    pub fn of_mover(self, mover: &str) -> String {
+    pub fn of_mover(self, mover: &Actor) -> String {
         match self {
             Self::Operator | Self::Person => self.word().to_owned(),
             Self::Author | Self::Reviewer | Self::Sender => format!("{mover} ({})", self.word()),
         }
     }
 
-    pub(crate) fn of(actor: &str, agents: Option<(&str, &str)>, side: Side) -> Self {
-        match (actor, agents) {
-            ("operator", _) => Self::Operator,
-            ("person", _) => Self::Person,
+    pub(crate) fn of(actor: &Actor, agents: Option<(&AgentName, &AgentName)>, side: Side) -> Self {
+        let actor = match actor {
+            Actor::Operator => return Self::Operator,
+            Actor::Person => return Self::Person,
+            Actor::Agent(agent) => agent,
+        };
+        match agents {
             // If an agent reviews its own work, the phase decides which role it has.
-            (actor, Some((author, reviewer))) if author == actor && reviewer == actor => match side
-            {
+            Some((author, reviewer)) if author == actor && reviewer == actor => match side {
                 Side::Reviewer => Self::Reviewer,
                 Side::Author | Side::Person | Side::Nobody => Self::Author,
             },
-            (actor, Some((author, _))) if author == actor => Self::Author,
-            (actor, Some((_, reviewer))) if reviewer == actor => Self::Reviewer,
-            (_, _) => Self::Sender,
+            Some((author, _)) if author == actor => Self::Author,
+            Some((_, reviewer)) if reviewer == actor => Self::Reviewer,
+            Some(_) | None => Self::Sender,
         }
     }
 }
@@ -144,7 +147,7 @@ impl Need {
         Some(Self {
             part: WhoseMove::of(
                 &mover,
-                Some((key.author.as_str(), review.reviewer(key).as_str())),
+                Some((&key.author, review.reviewer(key))),
                 review.mover(),
             ),
             mover,
@@ -171,7 +174,7 @@ impl Need {
         Some(Self {
             part: WhoseMove::of(
                 &problem.fix.actor,
-                key.map(|key| (key.author.as_str(), key.reviewer.as_str())),
+                key.map(|key| (&key.author, &key.reviewer)),
                 Side::Nobody,
             ),
             mover: problem.fix.actor.clone(),

@@ -245,7 +245,7 @@ impl App {
         let needs = self.overview.needs.iter().enumerate();
         let needs = needs.filter(|(_, need)| {
             let review = need.review.as_deref().unwrap_or_default();
-            self.admits_need(need) && has_words(&[review, &need.mover, &need.missing])
+            self.admits_need(need) && has_words(&[review, need.mover.as_str(), &need.missing])
         });
         let reviews = self.overview.status.reviews.iter().enumerate();
         let reviews = reviews.filter(|(_, row)| {
@@ -262,7 +262,7 @@ impl App {
     fn admits_need(&self, need: &Need) -> bool {
         match (self.filter, &self.agent) {
             (Filter::All, _) => true,
-            (Filter::Mine, Some(agent)) => need.mover == *agent,
+            (Filter::Mine, Some(agent)) => need.mover.as_str() == agent,
             (Filter::Mine, None) => need.part == WhoseMove::Person,
             (Filter::Stuck, _) => {
                 matches!(need.part, WhoseMove::Operator | WhoseMove::Person)

@@ -226,7 +226,7 @@ fn next(app: &App, width: usize) -> Vec<Pieces> {
     } else {
         format!("  (fill in {})", fix.fill.join(", "))
     };
-    let who = format!(" next  {} runs", shown(&fix.actor));
+    let who = format!(" next  {} runs", shown(fix.actor.as_str()));
     let mut lines = vec![rule];
     let command = wrapped(&fix.run, width.saturating_sub(8), 4);
     let effect = wrapped(

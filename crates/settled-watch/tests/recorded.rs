@@ -174,7 +174,7 @@ fn a_search_and_a_filter_leave_rows_out_until_they_are_taken_back() {
         assert_eq!(press(&mut app, KeyCode::Char('f')), Asked::Read);
         assert_eq!(app.filter, filter);
         let mine = |row: &ListRow| match row {
-            ListRow::Need(at) => app.overview.needs[*at].mover == "claude",
+            ListRow::Need(at) => app.overview.needs[*at].mover.as_str() == "claude",
             ListRow::Review(at) => {
                 let row = &app.overview.status.reviews[*at];
                 row.author == "claude" || row.reviewer == "claude"

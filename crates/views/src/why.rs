@@ -30,7 +30,7 @@ pub fn text(why: &Why, serving: Option<bool>, now: DateTime<Utc>, screen: Screen
     text += &screen.wrap(LABEL, &format!("missing:   {missing}"));
     for fix in &why.fixes {
         // A command stays on one line, however long, so that it can be copied.
-        text += &format!("{:<10} {}\n", fix.actor.clone() + ":", fix.run);
+        text += &format!("{:<10} {}\n", format!("{}:", fix.actor), fix.run);
         let effect = format!("             {}{}", fix.effect, blanks(fix));
         text += &screen.wrap(LABEL + 2, &effect);
     }

@@ -9,7 +9,7 @@ use review::{Deadline, Invocation, ObservedRun, Phase, Policy, Review, ReviewKey
 use serde::Serialize;
 use workspace::shell::quoted;
 
-use super::fix::{FixCommand, FixCommands, Spell, of_pr, of_repo};
+use super::fix::{Actor, FixCommand, FixCommands, Spell, of_pr, of_repo};
 use super::row::{FailedRow, reason};
 use super::{WorkspaceStatus, threads};
 use crate::dead_letter::refusals::OpenRefusal;
@@ -33,9 +33,9 @@ pub struct Why {
     /// The one missing thing, in a sentence; absent if nothing is missing.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub missing: Option<String>,
-    /// The one who can bring it: an agent, `person` or `operator`.
+    /// The one who can bring it.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub actor: Option<String>,
+    pub actor: Option<Actor>,
     /// The time since when it is in this phase.
     pub since: DateTime<Utc>,
     /// The commands that bring it, the best one first.
@@ -211,7 +211,7 @@ impl Look<'_> {
             | Phase::Escalated(_)
             | Phase::Closed(_) => self.of_phase().fixes,
         };
-        fixes.retain(|fix| fix.actor == mover.as_str());
+        fixes.retain(|fix| matches!(&fix.actor, Actor::Agent(agent) if agent == mover));
         fixes.extend([
             self.commands.agent(
                 mover,

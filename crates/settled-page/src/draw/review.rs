@@ -75,7 +75,7 @@ fn page(
             }
             @if !why.fixes.is_empty() {
                 ul .plain { @for fix in &why.fixes {
-                    li { (one_line(&fix.actor)) ": " (one_line(&fix.effect)) br; (command(fix)) }
+                    li { (one_line(fix.actor.as_str())) ": " (one_line(&fix.effect)) br; (command(fix)) }
                 } }
             }
             p {

@@ -211,7 +211,9 @@ fn review_line(row: &ReviewRow, app: &App, width: usize) -> Pieces {
     };
     let round = format!("round {} of {}", row.round_of_generation, row.rounds);
     let need = app.overview.need_of(&row.review);
-    let mover = need.map(|need| &need.mover).or(row.mover.as_ref());
+    let mover = need
+        .map(|need| need.mover.as_str())
+        .or(row.mover.as_deref());
     let mover = match mover {
         Some(mover) => format!("{} moves", shown(mover)),
         None => "nobody moves".to_owned(),

@@ -124,7 +124,7 @@ pub(super) fn removable(root: &Path, now: DateTime<Utc>) -> Option<Removable> {
 
 #[cfg(test)]
 mod tests {
-    use inspect::status::fix::FixCommand;
+    use inspect::status::fix::{Actor, FixCommand};
     use inspect::status::problems::ProblemKind;
 
     use super::*;
@@ -137,7 +137,7 @@ mod tests {
             review: None,
             path: None,
             fix: FixCommand {
-                actor: "codex".to_owned(),
+                actor: Actor::Person,
                 run: run.to_owned(),
                 effect: "sends it again".to_owned(),
                 fill,

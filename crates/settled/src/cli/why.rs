@@ -117,12 +117,14 @@ pub(super) fn unknown(standing: &WorkspaceStatus, which: &Which, context: &Conte
 
 #[cfg(test)]
 mod tests {
+    use inspect::status::fix::Actor;
+
     use super::*;
 
     #[test]
     fn a_command_that_has_to_be_filled_in_does_not_run_as_it_stands() {
         let fix = |run: &str, fill| FixCommand {
-            actor: "codex".to_owned(),
+            actor: Actor::Person,
             run: run.to_owned(),
             effect: String::new(),
             fill,

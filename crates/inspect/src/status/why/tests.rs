@@ -12,7 +12,7 @@ use serde_json::json;
 use spool::{Digest, Folded, Verified};
 use workspace::index::LedgerIndex;
 
-use super::{Missing, Why};
+use super::{Actor, Missing, Why};
 use crate::status::WorkspaceStatus;
 use crate::status::pending::{ClaimedReview, PendingFile, PendingMail};
 use crate::status::problems::ProblemKind;
@@ -124,7 +124,7 @@ fn a_deadline_that_has_come_misses_a_daemon_only_where_none_serves() {
     let unserved = standing(&overdue, None, false);
     let why = ask(&unserved, &overdue);
     assert_eq!(
-        (why.kind, why.actor.as_deref()),
+        (why.kind, why.actor.as_ref().map(Actor::as_str)),
         (Missing::Daemon, Some("operator"))
     );
     assert_eq!(

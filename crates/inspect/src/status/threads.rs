@@ -221,13 +221,9 @@ impl Histories {
             replies_left: REPLIES_MAX.saturating_sub(thread.dialogue.replies),
             reopened: thread.was_reopened(),
             legal: legal(review, thread),
-            person: persons(thread)
-                .into_iter()
-                .map(|word| {
-                    commands.person(
-                        &format!("thread {word} {name} {id}"),
-                        what_a_person_does(word),
-                    )
+            person: persons(review, id, thread)
+                .map(|(word, effect)| {
+                    commands.person(&format!("thread {word} {name} {id}"), effect)
                 })
                 .collect(),
             history: history(id),
@@ -290,30 +286,36 @@ fn legal(review: &Review, thread: &Thread) -> BTreeMap<&'static str, Vec<&'stati
         .collect()
 }
 
-/// The actions that a person may take on a thread. A finding is handed off only once.
-fn persons(thread: &Thread) -> Vec<&'static str> {
-    let own: &[&str] = match thread.state {
-        ThreadState::Open => &["resolve", "wont-fix", "hold"],
-        ThreadState::Held(_) => &["resolve", "wont-fix", "release"],
-        ThreadState::Deferred => &["resolve", "wont-fix"],
-        ThreadState::Resolved => &[],
-    };
+/// The words of `settled thread` for the decisions that a person may take about a thread, with their effects.
+fn persons(
+    review: &Review,
+    id: &FindingId,
+    thread: &Thread,
+) -> impl Iterator<Item = (&'static str, &'static str)> {
+    // Nobody queues what the agents still discuss.
     let is_for_later = thread.state == ThreadState::Deferred || thread.is_left_to_person();
-    let queue = is_for_later && thread.task().is_none();
-    own.iter()
-        .copied()
-        .chain(queue.then_some("queue"))
-        .collect()
-}
-
-fn what_a_person_does(word: &str) -> &'static str {
-    match word {
-        "resolve" => "done with",
-        "wont-fix" => "will not be fixed",
-        "hold" => "reserved for people",
-        "release" => "back to the agents",
-        _ => "handed off at the merge",
-    }
+    [
+        ("resolve", "done with", review::Act::Resolve(id.clone())),
+        (
+            "wont-fix",
+            "will not be fixed",
+            review::Act::WontFix(id.clone()),
+        ),
+        ("hold", "reserved for people", review::Act::Hold(id.clone())),
+        (
+            "release",
+            "back to the agents",
+            review::Act::Release(id.clone()),
+        ),
+        (
+            "queue",
+            "handed off at the merge",
+            review::Act::Queue(id.clone()),
+        ),
+    ]
+    .into_iter()
+    .filter(move |(word, _, act)| review.allows(act) && (*word != "queue" || is_for_later))
+    .map(|(word, effect, _)| (word, effect))
 }
 
 fn actor(record: &Record) -> String {

@@ -26,51 +26,34 @@ pub(super) fn on_event(
         Act::Cancel => cancel(key, review)?,
         Act::Approve { head } => approve(context, key, review, head.as_ref(), &decision.by)?,
         Act::Grant { rounds } => grant(context, key, review, *rounds)?,
-        Act::Resolve(id) | Act::WontFix(id) => {
-            let thread = unsettled(review, id)?.resolved_by_person();
+        act @ (Act::Resolve(_)
+        | Act::WontFix(_)
+        | Act::Queue(_)
+        | Act::Drop(_)
+        | Act::Hold(_)
+        | Act::Release(_)) => {
+            let (id, thread) = thread_after(review, act)?;
             with_thread(key, review, id, thread)
-        }
-        Act::Queue(id) => with_thread(key, review, id, queued(id, unsettled(review, id)?)?),
-        Act::Drop(id) => with_thread(key, review, id, dropped(review, id)?),
-        Act::Hold(id) => {
-            let thread = in_state(review, id, "open", Thread::is_open)?;
-            let held = thread.moved_to(ThreadState::Held(Hold::Person));
-            with_thread(key, review, id, held)
-        }
-        Act::Release(id) => {
-            let thread = in_state(review, id, "held", Thread::is_held)?;
-            with_thread(key, review, id, thread.moved_to(ThreadState::Open))
         }
     };
     let ends = step.phase.is_final() && !review.phase.is_final();
     let after = review.after(&step, context.now);
-    let letters = match (&step.phase, after.mover_of(key)) {
+    let name = key.clone();
+    let told = match (&step.phase, after.mover_of(key)) {
+        (_, Some(mover)) => Some((mover, Says::Decided { review: name })),
         (Phase::Approved(_), None) if ends || !matches!(review.phase, Phase::Approved(_)) => {
-            vec![context.message(
-                &key.author,
-                Says::Decided {
-                    review: key.clone(),
-                },
-            )]
+            Some((&key.author, Says::Decided { review: name }))
         }
-        (_, Some(mover)) => vec![context.message(
-            mover,
-            Says::Decided {
-                review: key.clone(),
-            },
-        )],
         (Phase::Escalated(reason), None) if ends => {
-            let says = Says::Escalated {
-                review: key.clone(),
-                reason: reason.clone(),
-            };
-            vec![context.message(&key.author, says)]
+            let (review, reason) = (name, reason.clone());
+            Some((&key.author, Says::Escalated { review, reason }))
         }
-        (_, None) => Vec::new(),
+        (_, None) => None,
     };
+    let letters = told.map(|(to, says)| context.message(to, says));
     Ok(Consequences {
         steps: vec![step],
-        letters,
+        letters: letters.into_iter().collect(),
         ..Consequences::default()
     })
 }
@@ -244,6 +227,35 @@ fn check_given_back(context: &EventContext<'_>, key: &ReviewKey) -> Result<(), D
         key.pr
     );
     Err(Declined::new(Code::ReopenLimitExceeded, why))
+}
+
+impl Review {
+    /// True if a person may decide this about one of its threads now.
+    pub fn allows(&self, act: &Act) -> bool {
+        thread_after(self, act).is_ok()
+    }
+}
+
+/// Returns the thread that a decision changes, as it is afterwards.
+fn thread_after<'a>(review: &Review, act: &'a Act) -> Result<(&'a FindingId, Thread), Declined> {
+    let (id, after) = match act {
+        Act::Resolve(id) | Act::WontFix(id) => (id, unsettled(review, id)?.resolved_by_person()),
+        Act::Queue(id) => (id, queued(id, unsettled(review, id)?)?),
+        Act::Drop(id) => (id, dropped(review, id)?),
+        Act::Hold(id) => {
+            let thread = in_state(review, id, "open", Thread::is_open)?;
+            (id, thread.moved_to(ThreadState::Held(Hold::Person)))
+        }
+        Act::Release(id) => {
+            let thread = in_state(review, id, "held", Thread::is_held)?;
+            (id, thread.moved_to(ThreadState::Open))
+        }
+        Act::Reopen | Act::Cancel | Act::Approve { .. } | Act::Grant { .. } => {
+            let why = "it is about the whole review";
+            return Err(Declined::new(Code::DecisionInvalid, why));
+        }
+    };
+    Ok((id, after))
 }
 
 impl State {

@@ -157,6 +157,18 @@ impl Review {
         key.author == *author && self.reviewer(key) == reviewer
     }
 
+    /// Returns whether a blocking thread is open, and whether one is with a person, once these threads have changed.
+    pub(crate) fn blockers_after(&self, changed: &BTreeMap<FindingId, Thread>) -> (bool, bool) {
+        let same = self.threads.iter();
+        let same = same.filter(|(id, _)| !changed.contains_key(*id));
+        let (mut open, mut held) = (false, false);
+        for (_, thread) in same.chain(changed).filter(|(_, thread)| thread.blocking) {
+            open |= thread.is_open();
+            held |= thread.is_held();
+        }
+        (open, held)
+    }
+
     /// Returns the side that moves next.
     pub fn mover(&self) -> Side {
         self.phase.mover()

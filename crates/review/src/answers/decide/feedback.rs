@@ -186,7 +186,7 @@ fn next_phase(
     body: &ReviewFeedback,
     changed: &BTreeMap<FindingId, Thread>,
 ) -> Phase {
-    let (open, held) = blockers(review, changed);
+    let (open, held) = review.blockers_after(changed);
     let reason = EscalationReason::of_feedback(body.escalation.as_ref(), review.round_kind());
     let rounds_over = reason == Some(EscalationReason::MaxRoundsExceeded);
     if let Some(reason) = reason
@@ -222,7 +222,7 @@ fn says_nothing(review: &Review, changed: &BTreeMap<FindingId, Thread>) -> bool 
     let says = |(id, thread): (&FindingId, &Thread)| {
         thread.state != ThreadState::Resolved && review.threads.get(id) != Some(thread)
     };
-    let (_, held) = blockers(review, changed);
+    let (_, held) = review.blockers_after(changed);
     !held && !changed.iter().any(says)
 }
 
@@ -234,23 +234,6 @@ fn empty() -> Fault {
     .field("findings")
     .expected("a finding, an action that keeps a thread open, or an escalation")
     .fix("send review_lgtm with this findings_packet, or raise what is wrong as a finding")
-}
-
-/// Returns whether a blocking thread is open, and whether one is with a person.
-fn blockers(review: &Review, changed: &BTreeMap<FindingId, Thread>) -> (bool, bool) {
-    let before = review
-        .threads
-        .iter()
-        .filter(|(id, _)| !changed.contains_key(*id));
-    let (mut open, mut held) = (false, false);
-    for (_, thread) in before.chain(changed).filter(|(_, thread)| thread.blocking) {
-        match thread.state {
-            ThreadState::Open => open = true,
-            ThreadState::Held(_) => held = true,
-            ThreadState::Resolved | ThreadState::Deferred => {}
-        }
-    }
-    (open, held)
 }
 
 /// Returns the invocation a response answers, or the refusal if there is none.

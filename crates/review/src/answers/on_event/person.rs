@@ -278,24 +278,13 @@ impl State {
 /// Returns the step that changes one thread. If no blocker is left open but a person holds one, no agent can bring
 /// approval nearer, so the review is escalated.
 fn with_thread(key: &ReviewKey, review: &Review, id: &FindingId, thread: Thread) -> ReviewStep {
-    let others = review
-        .threads
-        .iter()
-        .filter(|(other, _)| *other != id)
-        .map(|(_, other)| other);
-    let blocking: Vec<&Thread> = others
-        .chain([&thread])
-        .filter(|thread| thread.blocking)
-        .collect();
-    let is_stuck = !review.phase.is_final()
-        && blocking.iter().any(|thread| thread.is_held())
-        && !blocking.iter().any(|thread| thread.is_open());
-    let phase = if is_stuck {
+    let threads = BTreeMap::from([(id.clone(), thread)]);
+    let (open, held) = review.blockers_after(&threads);
+    let phase = if held && !open && !review.phase.is_final() {
         Phase::Escalated(EscalationReason::BlockerHeld)
     } else {
         review.phase.clone()
     };
-    let threads = std::iter::once((id.clone(), thread)).collect();
     ReviewStep {
         threads,
         ..ReviewStep::to(key, review.round, phase)

@@ -7,8 +7,8 @@ use message_schema::body::ReviewLgtm;
 use super::context::{MessageContext, Ruling};
 use super::feedback::{open_invocation, round_fault};
 use super::{budget, head, lookup};
-use crate::parts::gate::Evidence;
-use crate::parts::response::{NewBlockers, Response, Silence};
+use crate::parts::gate::{Evidence, GateJudgement};
+use crate::parts::response::{NewBlockers, Response, Silence, ThreadChanges};
 use crate::parts::review::Review;
 use crate::parts::{evidence, gate, response};
 use crate::words::alert::Alert;
@@ -19,16 +19,15 @@ use crate::words::refusal::{Clause, Costs, Fault, Refusal, in_review};
 pub(super) fn decide(context: &MessageContext<'_>, body: &ReviewLgtm) -> Result<Ruling, Refusal> {
     let (key, review) = lookup::find(context)?;
     let invocation = open_invocation(context, key, review)?;
+    let refused = |faults, costs| {
+        let next = context.state.legal_next(key, review);
+        in_review(faults, key, next, costs)
+    };
     let wrong_round = round_fault(review, body.round);
     if wrong_round.is_none()
         && let Some(over) = budget::overdrawn(context, body.telemetry.as_ref(), invocation)
     {
-        return Err(in_review(
-            vec![over.fault()],
-            key,
-            context.state.legal_next(key, review),
-            Costs::Invocation,
-        ));
+        return Err(refused(vec![over.fault()], Costs::Invocation));
     }
     let packet = context.posted.valid.findings();
     let commit = head::approved(invocation, body.validated_head.as_ref());
@@ -58,28 +57,14 @@ pub(super) fn decide(context: &MessageContext<'_>, body: &ReviewLgtm) -> Result<
         round_kind: review.round_kind(),
         verify_run: invocation.verify_run,
     };
-    // The refusal names all faults at once, since each refusal costs an attempt. If the threads cannot be judged, it
-    // omits the clauses about them: they would repeat the same faults.
-    let mut threads = review.threads.clone();
+    let (after, judged, actions) = judge(&response, &evidence);
+    let (mut threads, mut alerts) = (after.threads, after.alerts);
+    // The refusal names all faults at once, since each refusal costs an attempt.
     let validated = body.validated_head.as_ref();
     let wrong_head = head::another(invocation, validated).map(|other| other.fault());
-    let mut faults: Vec<Fault> = wrong_round.into_iter().chain(wrong_head).collect();
-    let mut alerts = Vec::new();
+    let wrong = wrong_round.into_iter().chain(wrong_head);
+    let mut faults: Vec<Fault> = wrong.chain(actions).collect();
     let mut broken = BTreeSet::new();
-    let judged = match response::judge(&response) {
-        Ok(changed) => {
-            threads.extend(changed.threads);
-            alerts = changed.alerts;
-            gate::judge(&threads, &review.threads, &evidence)
-        }
-        Err(actions) => {
-            faults.extend(actions);
-            gate::GateJudgement {
-                faults: evidence.faults(),
-                ..gate::GateJudgement::default()
-            }
-        }
-    };
     let mut of_gate = judged.faults;
     of_gate.extend(examination.faults(mode));
     of_gate.extend(evidence::approver_faults(
@@ -95,12 +80,7 @@ pub(super) fn decide(context: &MessageContext<'_>, body: &ReviewLgtm) -> Result<
         faults.extend(of_gate);
     }
     if !faults.is_empty() {
-        return Err(in_review(
-            faults,
-            key,
-            context.state.legal_next(key, review),
-            Costs::Attempt,
-        ));
+        return Err(refused(faults, Costs::Attempt));
     }
     threads.extend(judged.deferred);
     threads.retain(|id, thread| review.threads.get(id) != Some(thread));
@@ -118,6 +98,30 @@ pub(super) fn decide(context: &MessageContext<'_>, body: &ReviewLgtm) -> Result<
         ..ReviewStep::to(key, review.round, Phase::Approved(approval))
     };
     Ok(Ruling { step, alerts })
+}
+
+/// Returns all threads after the response, the gate's judgement of them, and the faults of the response's actions. If
+/// there are such, it omits the gate's clauses about threads: they would repeat the same faults.
+fn judge(
+    response: &Response<'_>,
+    evidence: &Evidence<'_>,
+) -> (ThreadChanges, GateJudgement, Vec<Fault>) {
+    match response::judge(response) {
+        Ok(changed) => {
+            let mut threads = response.threads.clone();
+            threads.extend(changed.threads);
+            let gate = gate::judge(&threads, response.threads, evidence);
+            let alerts = changed.alerts;
+            (ThreadChanges { threads, alerts }, gate, Vec::new())
+        }
+        Err(actions) => {
+            let gate = GateJudgement {
+                faults: evidence.faults(),
+                ..GateJudgement::default()
+            };
+            (ThreadChanges::default(), gate, actions)
+        }
+    }
 }
 
 /// Returns the clauses that the gate finds broken when it only advises, and the alerts about them.

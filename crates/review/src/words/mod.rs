@@ -5,6 +5,11 @@ pub(crate) use review_words::{
     alert, deadline, event, failure, folded, key, rate, reading, refusal, spend, table,
 };
 
+/// True for a value that a record leaves out.
+pub(crate) fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
+}
+
 pub(crate) mod phase;
 pub(crate) mod record;
 pub(crate) mod task;

@@ -10,6 +10,7 @@ use message_schema::limit::{RuntimeBudget, TurnBudget};
 use serde::{Deserialize, Serialize};
 
 use crate::words::alert::Alert;
+use crate::words::is_default;
 use crate::words::reading::ApprovalEvidence;
 use crate::words::refusal::Clause;
 use crate::words::thread::RoundKind;
@@ -62,7 +63,7 @@ pub struct Invocation {
     /// Turns the reviewer may take in this round.
     pub turns: TurnBudget,
     /// Turns that the reviewer's runner has counted so far: 0 to `turns`.
-    #[serde(skip_serializing_if = "is_zero", default)]
+    #[serde(skip_serializing_if = "is_default", default)]
     pub turns_taken: u16,
     /// Seconds the reviewer may run once it has taken the request.
     pub runtime_s: RuntimeBudget,
@@ -77,10 +78,10 @@ pub struct Invocation {
     pub supersessions_left: u8,
     /// The times the daemon has started the reviewer's command in this round: 0 to 2, and one more for each replacement
     /// of the request.
-    #[serde(skip_serializing_if = "is_never", default)]
+    #[serde(skip_serializing_if = "is_default", default)]
     pub starts: u8,
     /// The last of these starts that is known to have failed, from 1; 0 if none is.
-    #[serde(skip_serializing_if = "is_never", default)]
+    #[serde(skip_serializing_if = "is_default", default)]
     pub failed_start: u8,
     /// The reviewers to ask, in order, if this reviewer's command fails for good; `None` if the config names no
     /// fallback, not even a person.
@@ -107,14 +108,6 @@ pub struct Invocation {
     /// True if it is the last review a fix pull request may have.
     #[serde(skip_serializing_if = "std::ops::Not::not", default)]
     pub last_review: bool,
-}
-
-fn is_zero(number: &u16) -> bool {
-    *number == 0
-}
-
-fn is_never(number: &u8) -> bool {
-    *number == 0
 }
 
 /// The most times the daemon starts a reviewer's command in a round. Each replacement of the request allows for one

@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::words::alert::Alert;
 use crate::words::event::Event;
+use crate::words::is_default;
 use crate::words::key::{ReviewKey, TaskId};
 use crate::words::phase::{CloseReason, EscalationReason, Phase};
 use crate::words::reading::ReadingStep;
@@ -408,7 +409,7 @@ pub struct ReviewStep {
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub commit: Option<CommitSha>,
     /// Rounds a person adds to the generation.
-    #[serde(skip_serializing_if = "is_zero", default)]
+    #[serde(skip_serializing_if = "is_default", default)]
     pub granted: u8,
     /// True if a person gives the review back to the agents with this step.
     #[serde(skip_serializing_if = "std::ops::Not::not", default)]
@@ -428,10 +429,6 @@ pub struct ReviewStep {
     /// True if the pull request gives up its task, because it was closed without a merge.
     #[serde(skip_serializing_if = "std::ops::Not::not", default)]
     pub gives_up_task: bool,
-}
-
-fn is_zero(number: &u8) -> bool {
-    *number == 0
 }
 
 impl ReviewStep {

@@ -4,6 +4,7 @@
 use message_schema::id::{AgentName, FindingId, PrNumber, Repo, RepoPath};
 use serde::{Deserialize, Serialize};
 
+use crate::words::is_default;
 use crate::words::key::{ReviewKey, TaskId};
 use crate::words::thread::Thread;
 
@@ -133,10 +134,6 @@ pub struct Handoff {
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub left: Vec<Left>,
     /// The number of findings that a person had queued and whose pull request was not merged.
-    #[serde(skip_serializing_if = "is_zero", default)]
+    #[serde(skip_serializing_if = "is_default", default)]
     pub dropped: usize,
-}
-
-fn is_zero(number: &usize) -> bool {
-    *number == 0
 }

@@ -96,12 +96,6 @@ pub enum Resolution {
     Silence,
 }
 
-impl Resolution {
-    fn is_word(&self) -> bool {
-        *self == Self::Word
-    }
-}
-
 /// The finality of a thread's resolution. A problem that comes back is discussed once more and no further, or reopening
 /// would buy endless rounds; and no agent overrules a person.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]

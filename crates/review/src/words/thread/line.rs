@@ -8,6 +8,7 @@ use message_schema::packet::{LineRange, Severity};
 use serde::{Deserialize, Serialize};
 
 use super::{Dialogue, HandoffState, Origin, Reopening, Resolution, Routing, Thread, ThreadState};
+use crate::words::is_default;
 use crate::words::key::TaskId;
 
 /// A thread on its line: flat, without fields that are false or unknown.
@@ -28,7 +29,7 @@ pub(super) struct ThreadLine {
     opened_in: u32,
     dialogue: Dialogue,
     state: ThreadState,
-    #[serde(skip_serializing_if = "Resolution::is_word", default)]
+    #[serde(skip_serializing_if = "is_default", default)]
     resolution: Resolution,
     #[serde(skip_serializing_if = "BTreeSet::is_empty", default)]
     aliases: BTreeSet<FindingId>,
@@ -36,7 +37,7 @@ pub(super) struct ThreadLine {
     reopened: bool,
     #[serde(skip_serializing_if = "std::ops::Not::not", default)]
     by_person: bool,
-    #[serde(skip_serializing_if = "HandoffLine::is_empty", default)]
+    #[serde(skip_serializing_if = "is_default", default)]
     fate: HandoffLine,
 }
 
@@ -61,15 +62,9 @@ struct HandoffLine {
     carried: bool,
 }
 
-impl HandoffLine {
-    fn is_empty(&self) -> bool {
-        *self == Self::default()
-    }
-}
-
 impl From<Thread> for ThreadLine {
     fn from(thread: Thread) -> Self {
-        let queued = thread.is_queued();
+        let (queued, task) = (thread.is_queued(), thread.task().cloned());
         let left = thread.handoff == HandoffState::LeftToPerson;
         let (reopened, by_person) = (thread.was_reopened(), thread.was_resolved_by_person());
         let Routing {
@@ -99,12 +94,7 @@ impl From<Thread> for ThreadLine {
                 verify_run: thread.origin == Origin::VerifyRun,
                 queued,
                 left,
-                task: match thread.handoff {
-                    HandoffState::HandedOff(task) => Some(task),
-                    HandoffState::ByPolicy | HandoffState::Queued | HandoffState::LeftToPerson => {
-                        None
-                    }
-                },
+                task,
                 carried: thread.origin == Origin::CarriedOver,
             },
         }

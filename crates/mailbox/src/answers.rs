@@ -57,15 +57,14 @@ pub fn tells_of(letter: &MailboxEntry, refusal: &Report) -> bool {
 
 /// True if the reader has since sent a request or a report of fixes for that pull request.
 fn is_answered(letter: &MailboxEntry, bag: &AgentMailboxes) -> io::Result<bool> {
-    let number = |letter: &MailboxEntry| letter.pr.as_deref().and_then(|pr| PrNumber::new(pr).ok());
-    let (Some(pr), Some(arrived)) = (number(letter), letter.arrived) else {
+    let (Some(pr), Some(arrived)) = (&letter.pr, letter.arrived) else {
         return Ok(false);
     };
     for place in [MailboxPlace::Outbox, MailboxPlace::Sent] {
         let is_answer = |sent: &MailboxEntry| {
             let kind = sent.kind.as_deref().and_then(ReviewKind::from_word);
             [Some(ReviewKind::Request), Some(ReviewKind::Addressed)].contains(&kind)
-                && number(sent).is_some_and(|about| about.same_pr(&pr))
+                && sent.is_about(pr)
         };
         if bag.since(place, arrived)?.iter().any(is_answer) {
             return Ok(true);
@@ -78,7 +77,7 @@ fn is_answered(letter: &MailboxEntry, bag: &AgentMailboxes) -> io::Result<bool> 
 /// reviews and the agent's own `sent/`.
 pub fn is_dealt_with(letter: &MailboxEntry, reviews: &[MyReview], bag: &AgentMailboxes) -> bool {
     let owes = |role: &str| {
-        let is_own = |mine: &&MyReview| letter.pr.as_deref() == Some(mine.pr.as_str());
+        let is_own = |mine: &&MyReview| letter.is_about(&mine.pr);
         let mut own = reviews.iter().filter(is_own);
         own.any(|mine| mine.role == role && mine.whose == Move::Yours)
     };
@@ -117,12 +116,7 @@ pub fn answered(
         MessageType::Review(ReviewKind::Addressed) => &[ReviewKind::Feedback],
         MessageType::Review(ReviewKind::Request) | MessageType::Text(_) => &[],
     };
-    let is_about = |letter: &MailboxEntry| {
-        let number = letter.pr.as_deref().and_then(|pr| PrNumber::new(pr).ok());
-        number
-            .zip(pr)
-            .is_some_and(|(number, pr)| number.same_pr(pr))
-    };
+    let is_about = |letter: &MailboxEntry| pr.is_some_and(|pr| letter.is_about(pr));
     let is_answered = |letter: &MailboxEntry| {
         let is_parent = parent.is_some() && letter.id.as_deref() == parent;
         let kind = letter.kind.as_deref().and_then(ReviewKind::from_word);

@@ -85,11 +85,7 @@ impl MailWait<'_> {
     /// The messages in the inbox that end the wait.
     fn messages(&self) -> Result<Vec<MailboxEntry>, UnreadMailbox> {
         let (me, mailboxes) = (self.agent, self.mailboxes);
-        let is_about = |letter: &MailboxEntry| match (self.pr, &letter.pr) {
-            (None, _) => true,
-            (Some(asked), Some(pr)) => PrNumber::new(pr.as_str()).is_ok_and(|pr| pr.same_pr(asked)),
-            (Some(_), None) => false,
-        };
+        let is_about = |letter: &MailboxEntry| self.pr.is_none_or(|pr| letter.is_about(pr));
         let is_it = |letter: &MailboxEntry| match self.what {
             Awaited::Any => Ok(true),
             Awaited::Reply(id) => Ok(letter.parent_message_id.as_deref() == Some(id)),

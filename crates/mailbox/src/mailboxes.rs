@@ -8,7 +8,7 @@ use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use message_schema::id::AgentName;
+use message_schema::id::{AgentName, PrNumber};
 use message_schema::limit::MESSAGE_BYTES_MAX;
 use message_schema::{Message, parse};
 use serde::Serialize;
@@ -51,7 +51,7 @@ pub struct MailboxEntry {
     pub priority: Option<String>,
     /// The number of the pull request it is about.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub pr: Option<String>,
+    pub pr: Option<PrNumber>,
     /// One line.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub subject: Option<String>,
@@ -262,6 +262,11 @@ impl MailboxEntry {
         self.id.as_deref() == Some(what) || self.path.file_name().is_some_and(|name| name == what)
     }
 
+    /// True if it is about this pull request, however it writes the number.
+    pub fn is_about(&self, pr: &PrNumber) -> bool {
+        self.pr.as_ref().is_some_and(|own| own.same_pr(pr))
+    }
+
     /// Its id, or its file name if it has none.
     pub fn name(&self) -> String {
         let file = || {
@@ -344,7 +349,7 @@ impl MailboxEntry {
             kind: field("type"),
             from: field("from"),
             priority: field("priority"),
-            pr: message.related_pr().map(|pr| pr.to_string()),
+            pr: message.related_pr(),
             subject: message.subject().map(str::to_owned),
             created_at_utc: field("created_at_utc"),
             parent_message_id: field("parent_message_id"),
@@ -424,6 +429,20 @@ mod tests {
             [&None; 4]
         );
         assert!(of("b.yaml").unreadable.is_some());
+    }
+
+    #[test]
+    fn a_message_is_about_its_pull_request_however_it_writes_the_number() {
+        let root = tempfile::tempdir().expect("a directory");
+        let inbox = root.path().join("agents/codex/inbox");
+        std::fs::create_dir_all(&inbox).expect("an inbox");
+        std::fs::write(inbox.join("m.yaml"), "id: m-1\nrelated_pr: '0086'\n").expect("a file");
+        let bag = AgentMailboxes::new(root.path(), &"codex".parse().expect("a name"));
+        let letters = bag.messages(MailboxPlace::Inbox).expect("a list");
+        let is_about = |pr| letters[0].is_about(&PrNumber::new(pr).expect("a number"));
+        assert!(is_about("86") && !is_about("860"));
+        let json = serde_json::to_value(&letters[0]).expect("JSON");
+        assert_eq!(json["pr"], "0086");
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Shows the reviews of an agent from its side: what it owes, what it waits for, and until when.
 
 use chrono::{DateTime, Utc};
-use message_schema::id::{AgentName, PrNumber};
+use message_schema::id::{AgentName, CommitSha, PrNumber, Repo};
 use review::{Review, ReviewKey, Side, State};
 use serde::Serialize;
 use workspace::shell::quoted;
@@ -29,13 +29,13 @@ pub struct MyReview {
     pub review: String,
     /// The repository, if the requests name one.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub repo: Option<String>,
+    pub repo: Option<Repo>,
     /// The pull request.
-    pub pr: String,
+    pub pr: PrNumber,
     /// `author` or `reviewer`.
     pub role: &'static str,
     /// The agent on the other side.
-    pub other: String,
+    pub other: AgentName,
     /// The phase.
     pub phase: &'static str,
     /// The round within the generation, from 1.
@@ -58,7 +58,7 @@ pub struct MyReview {
     pub open_blockers: usize,
     /// The approved commit.
     #[serde(skip)]
-    pub approved_head: Option<String>,
+    pub approved_head: Option<CommitSha>,
     /// True if the pull request was merged or closed.
     #[serde(skip)]
     pub is_pull_over: bool,
@@ -109,10 +109,10 @@ fn one(state: &State, key: &ReviewKey, review: &Review, agent: &AgentName) -> My
     let own = format!("{agent}: ");
     MyReview {
         review: key.to_string(),
-        repo: key.repo.as_ref().map(ToString::to_string),
-        pr: key.pr.to_string(),
+        repo: key.repo.clone(),
+        pr: key.pr.clone(),
         role,
-        other: other.to_string(),
+        other: other.clone(),
         phase: review.phase.word(),
         round: review.round_of_generation(),
         rounds: review.rounds.get() + review.granted,
@@ -121,7 +121,7 @@ fn one(state: &State, key: &ReviewKey, review: &Review, agent: &AgentName) -> My
         waits_for: deadline.map(|(_, which)| which.word()),
         due_at: deadline.map(|(at, _)| at),
         open_blockers: review.open_blockers(),
-        approved_head: review.phase.approved_commit().map(ToString::to_string),
+        approved_head: review.phase.approved_commit().cloned(),
         is_pull_over: state
             .pull(key.repo.as_ref(), &key.pr)
             .is_some_and(|pull| !pull.is_open()),
@@ -169,7 +169,7 @@ impl MyReview {
             (Move::Person, _) => vec![(of("why"), "ask a person to decide")],
             (Move::Nobody, true) if self.phase == "approved" && !self.is_pull_over => {
                 // An abbreviated commit passes no check.
-                let whole = self.approved_head.as_ref().filter(|head| head.len() >= 40);
+                let whole = self.approved_head.as_ref().filter(|head| head.is_whole());
                 let check = whole.map(|head| {
                     let words =
                         format!("gate check --pr {pr}{repo} --head {head} --reviewer {other}");
@@ -185,20 +185,20 @@ impl MyReview {
     /// The author's next request, with everything that is known.
     fn request(&self, said: &Said) -> String {
         let mut words = format!("send review_request --to {} --pr {}", self.other, self.pr);
-        let mut add = |flag: &str, value: Option<&String>| {
+        let mut add = |flag: &str, value: Option<&str>| {
             if let Some(value) = value {
                 words += &format!(" {flag} {}", quoted(value.as_ref()));
             }
         };
-        add("--repo", self.repo.as_ref());
+        add("--repo", self.repo.as_ref().map(Repo::as_str));
         let request = said.request.as_ref();
         add(
             "--branch",
-            request.and_then(|request| request.branch.as_ref()),
+            request.and_then(|request| request.branch.as_deref()),
         );
         let commit = said.unasked().map_or_else(
-            || request.and_then(|request| request.head.as_ref()),
-            |addressed| addressed.commit.as_ref(),
+            || request.and_then(|request| request.head.as_deref()),
+            |addressed| addressed.commit.as_deref(),
         );
         add("--declared-head", commit);
         words

@@ -212,11 +212,10 @@ impl SaidAddressed {
 }
 
 fn is_about(letter: &MailboxEntry, pr: &PrNumber) -> bool {
-    let number = letter.pr.as_deref().and_then(|pr| PrNumber::new(pr).ok());
     let is_review = letter
         .kind
         .as_deref()
         .and_then(MessageType::from_word)
         .is_some_and(MessageType::is_review);
-    is_review && number.is_some_and(|number| number.same_pr(pr))
+    is_review && letter.is_about(pr)
 }

@@ -6,7 +6,7 @@ use mailbox::mailboxes::{AgentMailboxes, MailboxEntry};
 use mailbox::my_reviews::{self, Move, MyReview};
 use mailbox::said::Said;
 use message_schema::Report;
-use message_schema::id::{AgentName, PrNumber};
+use message_schema::id::PrNumber;
 use workspace::clock;
 use workspace::index::LedgerIndex;
 
@@ -75,8 +75,7 @@ fn gather(me: &Me, context: &Context) -> Result<CommandOutput<Home>, Failure> {
     // The brief contains the request and the author's reports.
     let is_in_brief = |letter: &MailboxEntry| {
         let kind = letter.kind.as_deref();
-        let pr = letter.pr.as_deref();
-        let of = |mine: &&MyReview| pr == Some(mine.pr.as_str());
+        let of = |mine: &&MyReview| letter.is_about(&mine.pr);
         matches!(kind, Some("review_request" | "review_addressed"))
             && known
                 .iter()
@@ -214,11 +213,7 @@ pub(super) fn done(names: &[String], context: &Context) -> Vec<String> {
 
 /// The commands that an agent should run next in a review, with this workspace and agent.
 pub(super) fn moves(mine: &MyReview, me: &Me, context: &Context) -> Vec<(String, &'static str)> {
-    let other = AgentName::new(mine.other.as_str());
-    let said = other.ok().zip(PrNumber::new(mine.pr.as_str()).ok());
-    let said = said.map_or_else(Said::default, |(other, pr)| {
-        Said::read(&me.root, &me.agent, &other, &pr)
-    });
+    let said = Said::read(&me.root, &me.agent, &mine.other, &mine.pr);
     let helps = mine.helps(&said).into_iter();
     helps
         .map(|(words, why)| (context.command(&words), why))
@@ -234,6 +229,8 @@ pub(super) fn reviews_of(pr: &PrNumber, me: &Me) -> Vec<MyReview> {
 
 #[cfg(test)]
 mod tests {
+    use message_schema::id::AgentName;
+
     use super::*;
 
     #[test]

@@ -6,7 +6,6 @@ use std::path::{Path, PathBuf};
 
 use mailbox::mailboxes::{AgentMailboxes, MailboxEntry, MailboxPlace, MoveError};
 use mailbox::my_reviews::Move;
-use message_schema::id::PrNumber;
 use message_schema::line::escaped;
 use serde::Serialize;
 
@@ -136,10 +135,8 @@ pub(super) fn show(args: &ShowArgs, context: &Context) -> Result<Exit, Failure> 
         answer.data.letter.kind.as_deref(),
         Some("review_feedback" | "review_lgtm")
     );
-    let pr = answer.data.letter.pr.as_deref().filter(|_| verdict);
-    let reviews = pr
-        .and_then(|pr| PrNumber::new(pr).ok())
-        .map(|pr| home::reviews_of(&pr, &me));
+    let pr = answer.data.letter.pr.as_ref().filter(|_| verdict);
+    let reviews = pr.map(|pr| home::reviews_of(pr, &me));
     let moves: Vec<_> = reviews
         .iter()
         .flatten()

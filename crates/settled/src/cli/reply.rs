@@ -44,9 +44,7 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<Exit, Failure> {
     if envelope.to.is_empty() {
         envelope.to = sender(context, &parent)?;
     }
-    envelope.pr = envelope
-        .pr
-        .or_else(|| parent.pr.as_deref().and_then(|pr| PrNumber::new(pr).ok()));
+    envelope.pr = envelope.pr.or_else(|| parent.pr.clone());
     envelope.parent_message_id = envelope.parent_message_id.or_else(|| parent.id.clone());
     envelope.conversation_id = envelope
         .conversation_id

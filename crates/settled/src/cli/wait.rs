@@ -202,8 +202,7 @@ impl WaitView {
         if self.serving == Some(false) {
             text += "no daemon serves this workspace: nothing is delivered until one does\n";
         }
-        let is_asked =
-            |mine: &&MyReview| args.pr.as_ref().is_none_or(|pr| pr.canonical() == mine.pr);
+        let is_asked = |mine: &&MyReview| args.pr.as_ref().is_none_or(|pr| pr.same_pr(&mine.pr));
         for mine in self.reviews.iter().flatten().filter(is_asked) {
             text += &screen.wrap(4, &views::mine::line(mine, now));
         }

@@ -62,6 +62,9 @@ pub struct MyReview {
     /// True if the pull request was merged or closed.
     #[serde(skip)]
     pub is_pull_over: bool,
+    /// True if the rules would refuse every request of its author.
+    #[serde(skip)]
+    pub takes_no_request: bool,
     /// The messages that the agent may send now.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub legal_next: Vec<String>,
@@ -125,6 +128,7 @@ fn one(state: &State, key: &ReviewKey, review: &Review, agent: &AgentName) -> My
         is_pull_over: state
             .pull(key.repo.as_ref(), &key.pr)
             .is_some_and(|pull| !pull.is_open()),
+        takes_no_request: state.no_request(key, review).is_some(),
         legal_next: state
             .legal_next(key, review)
             .iter()
@@ -155,7 +159,7 @@ impl MyReview {
                 of("threads"),
                 "what to fix; its last line is the command that reports the fixes",
             )],
-            (Move::Yours, true) if said.request.is_some() => {
+            (Move::Yours, true) if said.request.is_some() && !self.takes_no_request => {
                 vec![(self.request(said), "asks for the next round")]
             }
             (Move::Yours, true) => vec![(of("why"), "what to send, and until when")],
@@ -202,5 +206,43 @@ impl MyReview {
         );
         add("--declared-head", commit);
         words
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_command_sends_a_request_that_the_rules_would_refuse() {
+        let agent = |name| AgentName::new(name).expect("a name");
+        let mut said = Said::default();
+        let request = "from: claude\nto: codex\ntype: review_request\nbody: |\n  branch: fix\n";
+        said.note(request, "", &[&agent("claude"), &agent("codex")], || None);
+        let helps = |takes_no_request| {
+            let mine = MyReview {
+                review: "#86 claude -> codex".to_owned(),
+                repo: None,
+                pr: PrNumber::new("86").expect("a number"),
+                role: "author",
+                other: agent("codex"),
+                phase: "addressed",
+                round: 2,
+                rounds: 3,
+                whose: Move::Yours,
+                since: DateTime::UNIX_EPOCH,
+                waits_for: None,
+                due_at: None,
+                open_blockers: 0,
+                approved_head: None,
+                is_pull_over: false,
+                takes_no_request,
+                legal_next: Vec::new(),
+            };
+            mine.helps(&said).remove(0).0
+        };
+        let request = "send review_request --to codex --pr 86 --branch fix";
+        assert_eq!(helps(false), request);
+        assert_eq!(helps(true), "why 86");
     }
 }

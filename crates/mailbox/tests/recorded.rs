@@ -140,7 +140,8 @@ fn what_is_asked_and_what_was_said_is_read_from_the_own_mailboxes() {
                 budget.turns_left,
                 budget.runtime_s_left,
                 budget.attempts_left,
-                ask.is_fix()
+                ask.known()
+                    .is_some_and(|(review, _)| review.fixes.is_some())
             )
             .expect("memory");
             for open in &ask.open_threads {

@@ -34,7 +34,9 @@ mod parts;
 mod words;
 
 pub use answers::apply::apply;
-pub use answers::decide::{Decision, Posted, decide, repeated, sender_fault};
+pub use answers::decide::{
+    Decision, Posted, decide, feedback_is_empty, gate_faults, repeated, sender_fault,
+};
 pub use answers::on_event::{ReportedEvent, due, on_event};
 pub use answers::persist::{Restore, RestoreError};
 pub use answers::refuse::{Refused, always_costs, refuse};

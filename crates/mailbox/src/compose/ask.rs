@@ -13,8 +13,8 @@ use message_schema::packet::{Action, LineRange, Severity, Stance};
 use message_schema::schema::Schema;
 use message_schema::{ReadBody, coerce, parse, read_document};
 use review::{
-    Dialogue, Invocation, ObservedRun, Phase, Policy, ReadingState, Review, ReviewKey, RoundKind,
-    Silence, State, Thread, ThreadMode, ToldAlert,
+    Dialogue, Invocation, Phase, Policy, ReadingState, Review, ReviewKey, RoundKind, Silence,
+    State, Thread, ThreadMode, ToldAlert,
 };
 use serde::Deserialize;
 use serde_json::Value;
@@ -88,9 +88,9 @@ pub struct Ask {
     /// True if the quality gate may only advise.
     #[serde(skip)]
     pub advised: bool,
-    /// The review itself, if the ledger can be read.
+    /// The review itself and the policy, if the ledger can be read.
     #[serde(skip)]
-    review: Option<Review>,
+    known: Option<Box<(Review, Policy)>>,
 }
 
 /// The change to read.
@@ -255,7 +255,7 @@ pub fn of_review(
     let invocation = review.phase.invocation()?;
     Some(Ask {
         unnamed: ResolvedUnnamed::of(&ask, policy, invocation),
-        review: Some(review.clone()),
+        known: Some(Box::new((review.clone(), policy.clone()))),
         served: served::read(root, &ask.reviewer, &ask.request),
         explicit: policy.threads == ThreadMode::Explicit,
         advised: state.is_advised(policy, key, review),
@@ -333,13 +333,11 @@ impl Ask {
         Ok(Self { whole, ..ask })
     }
 
-    /// The commands that the runner saw on the commit of a response, so that no reviewer has to record them. A response
-    /// that names no commit is about that of the request.
-    pub fn observed_runs(&self, named: Option<&CommitSha>) -> Vec<ObservedRun> {
-        let reading = self.review.iter().map(|review| &review.reading);
-        let commit = named.or(self.head.as_ref());
-        let runs = reading.flat_map(|reading| reading.runs_on(commit));
-        runs.cloned().collect()
+    /// The review and the policy, as the ledger and the config have them; `None` if they cannot be read.
+    pub fn known(&self) -> Option<(&Review, &Policy)> {
+        self.known
+            .as_deref()
+            .map(|(review, policy)| (review, policy))
     }
 
     /// The open thread with this id.
@@ -368,12 +366,6 @@ impl Ask {
         }
     }
 
-    /// True if the pull request is known to fix a task.
-    pub fn is_fix(&self) -> bool {
-        let review = self.review.as_ref();
-        review.is_some_and(|review| review.fixes.is_some())
-    }
-
     /// The review's key.
     pub fn key(&self) -> ReviewKey {
         ReviewKey::new(
@@ -386,7 +378,8 @@ impl Ask {
 
     /// The review from the ledger or, if that cannot be read, as far as the brief describes it.
     pub fn review(&self, now: DateTime<Utc>) -> Review {
-        self.review.clone().unwrap_or_else(|| Review {
+        let known = self.known().map(|(review, _)| review.clone());
+        known.unwrap_or_else(|| Review {
             generation: 1,
             rounds: Rounds::default(),
             granted: 0,

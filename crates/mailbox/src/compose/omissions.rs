@@ -1,10 +1,10 @@
 //! Finds what a response leaves out before it is written, because the daemon charges an attempt for it: open threads
-//! without a legal action, and anything that the quality gate would refuse.
+//! without a legal action. Also words what the rules find in it for the command line.
 
 use message_schema::Code;
 use message_schema::line::escaped;
-use message_schema::packet::{Action, CommandRun, Finding, Severity, Stance, Status};
-use review::ObservedRun;
+use message_schema::packet::{Action, Severity, Stance, Status};
+use review::{Clause, Fault};
 use serde::Serialize;
 
 use super::ask::{Ask, OpenThread};
@@ -61,16 +61,6 @@ impl ResponseKind {
             Self::Lgtm => ask.lgtm_resolves(open),
         }
     }
-}
-
-/// True if a feedback asks nothing of anybody, so that the daemon would refuse it. False if that is unknown here.
-pub fn says_nothing(ask: &Ask, escalation: Option<&str>, findings: &[Finding]) -> bool {
-    let resolves = |finding: &Finding| match finding.action {
-        Some(action) => action == Action::Resolve,
-        None => finding.status.is_settled(),
-    };
-    let may_be_empty = escalation.is_some() || ask.advised || ask.is_fix();
-    !may_be_empty && ask.held_threads.is_empty() && findings.iter().all(resolves)
 }
 
 /// Finds the problem with how a response deals with an open thread, if there is one.
@@ -164,59 +154,56 @@ pub fn illegal(ask: &Ask, open: &OpenThread, action: Action) -> String {
     format!("{action} is not legal now: {why}")
 }
 
-/// The reasons the quality gate would refuse an lgtm of this commit, one phrase each; none if the gate may only advise.
-pub fn gate<'a>(
-    ask: &Ask,
-    dealt: impl Fn(&OpenThread) -> Dealt,
-    new: impl Iterator<Item = &'a Finding>,
-    (said, observed): (&[CommandRun], &[ObservedRun]),
-) -> Vec<String> {
-    if ask.advised {
-        return Vec::new();
-    }
-    let held = ask.held_threads.iter().filter(|_| !ask.lgtm_possible);
-    let mut broken: Vec<String> = held
-        .map(|held| {
-            format!(
-                "{} blocks and is with a person: {}",
-                escaped(held.id.as_str()),
-                held.state
-            )
-        })
-        .collect();
-    let blockers = ask.open_threads.iter().filter(|open| open.blocking);
-    broken.extend(blockers.filter(|open| stays(&dealt(open))).map(|open| {
-        let id = escaped(open.id.as_str());
-        format!("{id} blocks and is not resolved: --action {id}=resolve, or send feedback")
-    }));
-    broken.extend(
-        new.filter(|finding| {
-            finding.counts_as_blocking() && ask.thread(finding.id.as_str()).is_none()
-        })
-        .map(|finding| format!("{} is new and blocks", escaped(finding.id.as_str()))),
-    );
-    let required = ask.validation_commands.iter().map(String::as_str).collect();
-    // Whether any command has to be recorded is for the daemon to say.
-    let faults = review::validation_faults(said, observed, &required, false);
-    broken.extend(faults.iter().map(|fault| {
-        let what = escaped(&fault.message);
-        format!("{what}: --ran COMMAND=pass once it passes, or send feedback")
-    }));
+/// Words the faults that the quality gate would find in an lgtm for the command line, one phrase each: threads with a
+/// person first, then the other blockers, then the commands.
+pub fn gate(ask: &Ask, faults: &[Fault]) -> Vec<String> {
+    let mut phrases: Vec<(u8, String)> = faults.iter().map(|fault| phrase(ask, fault)).collect();
+    phrases.sort_by_key(|(rank, _)| *rank);
+    let mut broken: Vec<String> = phrases.into_iter().map(|(_, phrase)| phrase).collect();
     broken.dedup();
     broken
 }
 
-fn stays(dealt: &Dealt) -> bool {
-    match dealt {
-        Dealt::Act(action, _) => *action != Action::Resolve,
-        Dealt::Restated(status) => !status.is_settled(),
-        // Either `omissions` names the gap, or silence resolves the thread.
-        Dealt::Unnamed
-        | Dealt::Overlooked(_)
-        | Dealt::Deferred
-        | Dealt::Carried
-        | Dealt::Unknown(_)
-        | Dealt::Twice(_)
-        | Dealt::Meaningless(_) => false,
+/// A fault of the gate with its remedy as an option of the command, and its rank among the others.
+fn phrase(ask: &Ask, fault: &Fault) -> (u8, String) {
+    let (what, id) = (escaped(&fault.message), fault.thread.as_ref());
+    let thread = id.map(|id| (id, escaped(id.as_str())));
+    match (fault.clause, thread) {
+        (Some(Clause::P0 | Clause::Blocking), Some((id, shown))) => {
+            let held = ask.held_threads.iter().find(|held| held.id == *id);
+            match (held, ask.thread(id.as_str())) {
+                (Some(held), _) => (
+                    0,
+                    format!("{shown} blocks and is with a person: {}", held.state),
+                ),
+                (None, Some(_)) => (
+                    1,
+                    format!(
+                        "{shown} blocks and is not resolved: --action {shown}=resolve, or send feedback"
+                    ),
+                ),
+                (None, None) => (2, format!("{shown} is new and blocks")),
+            }
+        }
+        (Some(Clause::Nits), Some((_, shown))) => (
+            1,
+            format!("{shown} is open and no nit covers it: --action {shown}=defer, or resolve it"),
+        ),
+        (Some(Clause::Validation), _) => (
+            3,
+            format!("{what}: --ran COMMAND=pass once it passes, or send feedback"),
+        ),
+        (Some(Clause::P0 | Clause::Blocking | Clause::Nits), None)
+        | (
+            Some(
+                Clause::Contradiction
+                | Clause::Evidence
+                | Clause::ReviewerOtherVendor
+                | Clause::HumanPaths
+                | Clause::Head,
+            )
+            | None,
+            _,
+        ) => (3, what),
     }
 }

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use message_schema::Code;
 use message_schema::body::{Escalation, ReviewFeedback};
 use message_schema::id::FindingId;
+use message_schema::packet::FindingsPacket;
 
 use super::budget::Overdrawn;
 use super::context::{MessageContext, Ruling};
@@ -32,24 +33,14 @@ pub(super) fn decide(
         let next = context.state.legal_next(key, review);
         in_review(faults, key, next, Costs::Attempt)
     };
-    let response = Response {
-        threads: &review.threads,
-        round: review.round,
-        packet: context.posted.valid.findings(),
-        mode: context.policy.threads,
-        silence: silence(context.policy, body, over.as_ref(), invocation),
-        nits: &[],
-        new_blockers: new_blockers(context.policy, review, invocation),
-        round_kind: review.round_kind(),
-        verify_run: invocation.verify_run,
-    };
+    let silence = silence(context.policy, body, over.as_ref(), invocation);
+    let packet = context.posted.valid.findings();
+    let answer = response_to(context.policy, review, invocation, packet, silence);
+    let wrong_round = round_fault(review, Some(body.round));
     let ThreadChanges {
         threads: changed,
         mut alerts,
-    } = match (
-        round_fault(review, Some(body.round)),
-        response::judge(&response),
-    ) {
+    } = match (wrong_round, response::judge(&answer)) {
         (None, Ok(judged)) => judged,
         (wrong_round, judged) => {
             let faults = wrong_round
@@ -72,30 +63,57 @@ pub(super) fn decide(
         }
         None => next_phase(context, key, review, invocation, body, &changed),
     };
-    let phase = match phase {
-        Phase::Approved(approval) => {
-            let (approval, told) =
-                approve_by_rule(context, key, review, invocation, body, approval)
-                    .map_err(refused)?;
-            alerts.extend(told);
-            Phase::Approved(approval)
-        }
-        phase @ (Phase::Awaiting { .. }
-        | Phase::Reviewing(_)
-        | Phase::Fixing { .. }
-        | Phase::Addressed { .. }
-        | Phase::Escalated(_)
-        | Phase::Closed(_)) => {
-            let other = head::another(invocation, body.validated_head.as_ref());
-            alerts.extend(other.map(|other| other.alert()));
-            phase
-        }
+    let phase = if let Phase::Approved(approval) = phase {
+        let (approval, told) =
+            approve_by_rule(context, key, review, invocation, body, approval).map_err(refused)?;
+        alerts.extend(told);
+        Phase::Approved(approval)
+    } else {
+        let other = head::another(invocation, body.validated_head.as_ref());
+        alerts.extend(other.map(|other| other.alert()));
+        phase
     };
     let step = ReviewStep {
         threads: changed,
         ..ReviewStep::to(key, review.round, phase)
     };
     Ok(Ruling { step, alerts })
+}
+
+/// True if the rules would refuse this feedback because it says nothing. False for one that has other faults.
+pub fn feedback_is_empty(
+    review: &Review,
+    policy: &Policy,
+    body: &ReviewFeedback,
+    packet: Option<&FindingsPacket>,
+) -> bool {
+    let Some(invocation) = review.phase.invocation() else {
+        return false;
+    };
+    let silence = silence(policy, body, None, invocation);
+    let is_excused = body.escalation.is_some() || review.fixes.is_some();
+    let judged = response::judge(&response_to(policy, review, invocation, packet, silence));
+    !is_excused && judged.is_ok_and(|judged| says_nothing(review, &judged.threads))
+}
+
+pub(super) fn response_to<'a>(
+    policy: &Policy,
+    review: &'a Review,
+    invocation: &'a Invocation,
+    packet: Option<&'a FindingsPacket>,
+    silence: Silence<'a>,
+) -> Response<'a> {
+    Response {
+        threads: &review.threads,
+        round: review.round,
+        packet,
+        mode: policy.threads,
+        silence,
+        nits: &[],
+        new_blockers: new_blockers(policy, review, invocation),
+        round_kind: review.round_kind(),
+        verify_run: invocation.verify_run,
+    }
 }
 
 /// Returns the rule about threads that the feedback does not name.
@@ -106,14 +124,10 @@ fn silence<'a>(
     invocation: &'a Invocation,
 ) -> Silence<'a> {
     // A reviewer whose budget is spent cannot be asked for an action on each thread.
-    match body.escalation {
-        Some(Escalation::ReviewerBudgetExceeded) => Silence::Carries,
-        Some(Escalation::MaxRoundsExceeded | Escalation::Other(_)) | None if over.is_some() => {
-            Silence::Carries
-        }
-        Some(Escalation::MaxRoundsExceeded | Escalation::Other(_)) | None => {
-            Silence::of_feedback(policy, invocation)
-        }
+    if over.is_some() || body.escalation == Some(Escalation::ReviewerBudgetExceeded) {
+        Silence::Carries
+    } else {
+        Silence::of_feedback(policy, invocation)
     }
 }
 

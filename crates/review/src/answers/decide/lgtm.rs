@@ -3,18 +3,20 @@
 use std::collections::BTreeSet;
 
 use message_schema::body::ReviewLgtm;
+use message_schema::packet::FindingsPacket;
 
 use super::context::{MessageContext, Ruling};
-use super::feedback::{open_invocation, round_fault};
+use super::feedback::{self, open_invocation, round_fault};
 use super::{budget, head, lookup};
 use crate::parts::gate::{Evidence, GateJudgement};
 use crate::parts::response::{NewBlockers, Response, Silence, ThreadChanges};
 use crate::parts::review::Review;
 use crate::parts::{evidence, gate, response};
 use crate::words::alert::Alert;
-use crate::words::phase::{Approval, Phase};
+use crate::words::phase::{Approval, Invocation, Phase};
 use crate::words::record::ReviewStep;
 use crate::words::refusal::{Clause, Costs, Fault, Refusal, in_review};
+use policy::Policy;
 
 pub(super) fn decide(context: &MessageContext<'_>, body: &ReviewLgtm) -> Result<Ruling, Refusal> {
     let (key, review) = lookup::find(context)?;
@@ -46,18 +48,7 @@ pub(super) fn decide(context: &MessageContext<'_>, body: &ReviewLgtm) -> Result<
         require_head: context.policy.gate.require_head,
         runs: &examination.evidence.commands_observed,
     };
-    let response = Response {
-        threads: &review.threads,
-        round: review.round,
-        packet,
-        mode: context.policy.threads,
-        silence: Silence::of_lgtm(context.policy, invocation),
-        nits: &body.nits,
-        new_blockers: new_blockers(review),
-        round_kind: review.round_kind(),
-        verify_run: invocation.verify_run,
-    };
-    let (after, judged, actions) = judge(&response, &evidence);
+    let (after, judged, actions) = judge(context.policy, review, invocation, &evidence);
     let (mut threads, mut alerts) = (after.threads, after.alerts);
     // The refusal names all faults at once, since each refusal costs an attempt.
     let validated = body.validated_head.as_ref();
@@ -103,14 +94,22 @@ pub(super) fn decide(context: &MessageContext<'_>, body: &ReviewLgtm) -> Result<
 /// Returns all threads after the response, the gate's judgement of them, and the faults of the response's actions. If
 /// there are such, it omits the gate's clauses about threads: they would repeat the same faults.
 fn judge(
-    response: &Response<'_>,
+    policy: &Policy,
+    review: &Review,
+    invocation: &Invocation,
     evidence: &Evidence<'_>,
 ) -> (ThreadChanges, GateJudgement, Vec<Fault>) {
-    match response::judge(response) {
+    let silence = Silence::of_lgtm(policy, invocation);
+    let response = Response {
+        nits: &evidence.lgtm.nits,
+        new_blockers: new_blockers(review),
+        ..feedback::response_to(policy, review, invocation, evidence.packet, silence)
+    };
+    match response::judge(&response) {
         Ok(changed) => {
-            let mut threads = response.threads.clone();
+            let mut threads = review.threads.clone();
             threads.extend(changed.threads);
-            let gate = gate::judge(&threads, response.threads, evidence);
+            let gate = gate::judge(&threads, &review.threads, evidence);
             let alerts = changed.alerts;
             (ThreadChanges { threads, alerts }, gate, Vec::new())
         }
@@ -122,6 +121,30 @@ fn judge(
             (ThreadChanges::default(), gate, actions)
         }
     }
+}
+
+/// Returns what the gate would find in an lgtm that answers the open request. Whether it must name a commit and record
+/// any command at all is left out.
+pub fn gate_faults(
+    review: &Review,
+    policy: &Policy,
+    lgtm: &ReviewLgtm,
+    packet: Option<&FindingsPacket>,
+) -> Vec<Fault> {
+    let Some(invocation) = review.phase.invocation() else {
+        return Vec::new();
+    };
+    let commit = head::approved(invocation, lgtm.validated_head.as_ref());
+    let runs: Vec<_> = review.reading.runs_on(commit.as_ref()).cloned().collect();
+    let evidence = Evidence {
+        lgtm,
+        packet,
+        required: gate::required_commands(policy, invocation),
+        require_validation: false,
+        require_head: false,
+        runs: &runs,
+    };
+    judge(policy, review, invocation, &evidence).1.faults
 }
 
 /// Returns the clauses that the gate finds broken when it only advises, and the alerts about them.

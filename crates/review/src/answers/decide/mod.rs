@@ -21,6 +21,8 @@ use message_schema::id::{AgentName, MessageId};
 
 pub use self::context::Posted;
 use self::context::{MessageContext, Ruling};
+pub use self::feedback::feedback_is_empty;
+pub use self::lgtm::gate_faults;
 use crate::parts::state::State;
 use crate::words::record::{Accepted, ContentDigest, Duplicate, Judgement};
 use crate::words::refusal::{Fault, Refusal, outside_review};

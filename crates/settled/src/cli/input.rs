@@ -19,25 +19,23 @@ pub(super) fn text(path: &Path) -> Result<String, Failure> {
     } else {
         read_given(path)
     };
-    let failed = |why: String| {
-        Failure::plain(
-            Exit::Failed,
-            format!("{}: {why}", escaped(&path.display().to_string())),
-        )
+    let bytes = bytes.map_err(|error| unreadable(path, &error))?;
+    String::from_utf8(bytes).map_err(|_| failed(Exit::Failed, path, "it is not UTF-8 text"))
+}
+
+/// The failure to read a file that the command line names.
+pub(super) fn unreadable(path: &Path, error: &io::Error) -> Failure {
+    let exit = if error.kind() == io::ErrorKind::NotFound {
+        Exit::NotFound
+    } else {
+        Exit::Failed
     };
-    let bytes = bytes.map_err(|error| {
-        let is_missing = error.kind() == io::ErrorKind::NotFound;
-        let exit = if is_missing {
-            Exit::NotFound
-        } else {
-            Exit::Failed
-        };
-        Failure {
-            exit,
-            ..failed(error.to_string())
-        }
-    })?;
-    String::from_utf8(bytes).map_err(|_| failed("it is not UTF-8 text".to_owned()))
+    failed(exit, path, &error.to_string())
+}
+
+fn failed(exit: Exit, path: &Path, why: &str) -> Failure {
+    let path = escaped(&path.display().to_string());
+    Failure::plain(exit, format!("{path}: {why}"))
 }
 
 fn standard_input() -> io::Result<Vec<u8>> {

@@ -13,6 +13,7 @@ use simulate::github;
 use super::answer::CommandOutput;
 use super::context::Context;
 use super::failure::Failure;
+use super::input;
 use super::order;
 use crate::exit::Exit;
 
@@ -142,15 +143,6 @@ fn ingest(args: &Ingest, context: &Context) -> Result<Exit, Failure> {
 }
 
 fn bytes(path: &Path) -> Result<Vec<u8>, Failure> {
-    let failed = |error: &std::io::Error| {
-        let is_missing = error.kind() == std::io::ErrorKind::NotFound;
-        let exit = if is_missing {
-            Exit::NotFound
-        } else {
-            Exit::Failed
-        };
-        Failure::plain(exit, format!("{}: {error}", path.display()))
-    };
     let mut bytes = Vec::new();
     let read = if path == Path::new("-") {
         std::io::stdin()
@@ -160,7 +152,7 @@ fn bytes(path: &Path) -> Result<Vec<u8>, Failure> {
     } else {
         std::fs::File::open(path).and_then(|file| file.take(PAYLOAD_MAX).read_to_end(&mut bytes))
     };
-    read.map_err(|error| failed(&error))?;
+    read.map_err(|error| input::unreadable(path, &error))?;
     Ok(bytes)
 }
 

@@ -9,6 +9,7 @@ use workspace::directory;
 use super::answer::{self, CommandOutput, print};
 use super::context::Context;
 use super::failure::Failure;
+use super::input;
 use crate::exit::Exit;
 use screen::ProgressLine;
 
@@ -93,13 +94,5 @@ fn replay(root: &Path, config: &Path, context: &Context) -> Result<Exit, Failure
 }
 
 fn read(file: &Path) -> Result<Vec<u8>, Failure> {
-    std::fs::read(file).map_err(|error| {
-        let is_missing = error.kind() == std::io::ErrorKind::NotFound;
-        let exit = if is_missing {
-            Exit::NotFound
-        } else {
-            Exit::Failed
-        };
-        Failure::plain(exit, format!("{}: {error}", file.display()))
-    })
+    std::fs::read(file).map_err(|error| input::unreadable(file, &error))
 }

@@ -18,6 +18,7 @@ use super::answer::CommandOutput;
 use super::context::Context;
 use super::failure::Failure;
 use super::gate::{self, At};
+use super::input;
 use crate::exit::Exit;
 
 /// Exports and verifies verdicts.
@@ -272,14 +273,8 @@ fn not_the_one(args: &Verify, file: &VerdictFile) -> Option<String> {
 
 fn read(path: &Path) -> Result<Vec<u8>, Failure> {
     std::fs::read(path).map_err(|error| {
-        let is_missing = error.kind() == std::io::ErrorKind::NotFound;
-        let exit = if is_missing {
-            Exit::NotFound
-        } else {
-            Exit::Failed
-        };
-        let failure = Failure::plain(exit, format!("{}: {error}", path.display()));
-        if is_missing {
+        let failure = input::unreadable(path, &error);
+        if failure.exit == Exit::NotFound {
             failure.next("settled verdict export --help".to_owned())
         } else {
             failure

@@ -1,17 +1,20 @@
-//! Posts a message and reports its outcome, for every command that writes as an agent.
+//! Posts a message and reports its outcome, for every command that writes as an agent. `unposted` says why one was not
+//! written.
+
+mod unposted;
 
 use std::time::{Duration, Instant};
 
 use chrono::{DateTime, Utc};
 use mailbox::alerts;
 use mailbox::answers;
-use mailbox::compose::draft::{DraftError, MessageDraft, PacketGiven};
+use mailbox::compose::draft::{MessageDraft, PacketGiven};
 use mailbox::compose::forecast::Forecast;
 use mailbox::compose::lookout::{Lookout, MessageFate};
 use mailbox::compose::message::CheckedMessage;
 use mailbox::compose::outbox::file_name;
 use mailbox::compose::packet::{MessagePacket, read};
-use mailbox::compose::post::{Composed, PostError, PostedMessage, Posting, SentBefore};
+use mailbox::compose::post::{Composed, PostedMessage, Posting, SentBefore};
 use mailbox::compose::review_status::{ReviewStatus, ReviewStatuses};
 use mailbox::compose::sent_before;
 use mailbox::compose::words_from::WordsFrom;
@@ -29,7 +32,7 @@ use super::answer::CommandOutput;
 use super::context::{Context, Me};
 use super::failure::Failure;
 use super::home;
-use super::posted::{Posted, invalid, told};
+use super::posted::{Posted, told};
 use crate::exit::Exit;
 
 /// The time to wait for the notice of a refusal, to archive it.
@@ -521,71 +524,6 @@ impl Outgoing<'_> {
         }
         self.context.say(&answer, said)?;
         Ok(Exit::Ok)
-    }
-
-    /// The failure to post, classified by who has to act.
-    fn failed(&self, id: &MessageId, error: &PostError) -> Failure {
-        match error {
-            PostError::Draft(error) => self.no_draft(error),
-            PostError::Invalid(violations) => invalid(self.context, id, violations, self.origin),
-            PostError::Mailboxes(_) | PostError::NoPlace | PostError::Gone(_) => {
-                Failure::plain(Exit::Temporary, error.to_string())
-            }
-            PostError::Io { .. } => {
-                Failure::new(Exit::Temporary, error).next(self.context.command("doctor"))
-            }
-        }
-    }
-
-    /// True if this agent has had reviews of the pull request and none is open.
-    fn is_over(&self) -> bool {
-        let reviews = self
-            .letter
-            .pr
-            .as_ref()
-            .map(|pr| home::reviews_of(pr, self.me));
-        let reviews = reviews.unwrap_or_default();
-        let is_open = |mine: &MyReview| matches!(mine.whose, Move::Yours | Move::Theirs);
-        self.letter.kind.is_review() && !reviews.is_empty() && !reviews.iter().any(is_open)
-    }
-
-    fn no_draft(&self, error: &DraftError) -> Failure {
-        match error {
-            DraftError::Nobody if self.is_over() => {
-                let mut failure =
-                    Failure::plain(Exit::InvalidMessage, "nothing was written:".to_owned());
-                let pr = self.letter.pr.as_ref();
-                for mine in pr.iter().flat_map(|pr| home::reviews_of(pr, self.me)) {
-                    let whose = match mine.whose {
-                        Move::Person => "a person decides",
-                        Move::Yours | Move::Theirs | Move::Nobody => "the review is over",
-                    };
-                    failure.message += &format!("\n{}: {}; {whose}", mine.review, mine.phase);
-                    for (command, _) in home::moves(&mine, self.me, self.context) {
-                        failure = failure.or(command);
-                    }
-                }
-                failure.code(Code::ReviewClosed.as_str())
-            }
-            DraftError::Nobody if self.letter.pr.is_none() && self.letter.kind.is_review() => {
-                let message = "no pull request given: use --pr NUMBER";
-                Failure::plain(Exit::Usage, message.to_owned())
-            }
-            DraftError::Nobody => {
-                let agents = workspace::directory::agents(&self.me.root).unwrap_or_default();
-                let others = agents
-                    .iter()
-                    .filter(|agent| **agent != self.me.agent)
-                    .map(ToString::to_string);
-                let message = format!(
-                    "{error}; use --to with one of {}",
-                    others.collect::<Vec<_>>().join(", ")
-                );
-                Failure::plain(Exit::Usage, message)
-            }
-            DraftError::Foreign { .. } => Failure::new(Exit::Usage, error),
-            DraftError::Packet { .. } => Failure::new(Exit::Failed, error),
-        }
     }
 }
 

@@ -24,7 +24,7 @@ use mailbox::my_reviews;
 use mailbox::said::Said;
 use message_schema::envelope::{MessageType, ReviewKind};
 use message_schema::id::{AgentName, PrNumber};
-use review::ObservedRun;
+use review::{ObservedRun, Review, TaskId};
 use serde_json::json;
 use workspace::config::{Config, GateSection};
 use workspace::index::LedgerIndex;
@@ -349,37 +349,71 @@ fn what_the_gate_refuses_is_not_written() {
     assert!(matches!(told, Err(Unwritten::Gate(_))), "{told:?}");
 }
 
-#[test]
-fn a_run_that_the_daemon_saw_needs_no_record() {
-    let root = workspace();
-    let (index, _) = LedgerIndex::read(root.path()).expect("a ledger");
+/// The open request to codex, with another state of its review.
+fn changed(root: &Path, gate: GateSection, change: impl FnOnce(&mut Review)) -> Ask {
+    let (index, _) = LedgerIndex::read(root).expect("a ledger");
     let mut reviews = index.state().open_reviews();
     let (key, review) = reviews
         .find(|(key, _)| key.reviewer == agent("codex"))
         .expect("a review");
     let mut review = review.clone();
-    let head = review.phase.invocation().and_then(|open| open.head.clone());
-    review.reading.runs.push(ObservedRun {
-        command: "cargo test".to_owned(),
-        exit: Some(0),
-        duration_ms: 1,
-        output: format!("sha256:{}", "0".repeat(64))
-            .parse()
-            .expect("a digest"),
-        head,
-    });
-    let policy = Config {
-        gate: GateSection {
-            validation_commands: vec!["cargo test".to_owned()],
-            ..GateSection::default()
-        },
+    change(&mut review);
+    let config = Config {
+        gate,
         ..Config::default()
     };
-    let policy = policy.policy(AGENTS.map(agent));
+    let policy = config.policy(AGENTS.map(agent));
     let now = at(TimeDelta::zero());
-    let ask = ask::of_review(root.path(), (index.state(), &policy), (key, &review), now);
+    let ask = ask::of_review(root, (index.state(), &policy), (key, &review), now);
+    ask.expect("a request")
+}
+
+#[test]
+fn a_run_that_the_daemon_saw_needs_no_record() {
+    let root = workspace();
+    let gate = GateSection {
+        validation_commands: vec!["cargo test".to_owned()],
+        ..GateSection::default()
+    };
+    let ask = changed(root.path(), gate, |review| {
+        let head = review.phase.invocation().and_then(|open| open.head.clone());
+        review.reading.runs.push(ObservedRun {
+            command: "cargo test".to_owned(),
+            exit: Some(0),
+            duration_ms: 1,
+            output: format!("sha256:{}", "0".repeat(64))
+                .parse()
+                .expect("a digest"),
+            head,
+        });
+    });
     let sheet = ResponseFile::read("threads: {F-1: resolve, F-2: resolve}\n").expect("a file");
     // The response names no commit, so it is about that of the request.
-    let response = response::write(&ask.expect("a request"), &sheet, ResponseKind::Lgtm, now);
+    let now = at(TimeDelta::zero());
+    let response = response::write(&ask, &sheet, ResponseKind::Lgtm, now);
     assert!(response.is_ok(), "{response:?}");
+}
+
+#[test]
+fn a_new_blocker_in_a_fix_is_for_later_and_hinders_no_lgtm() {
+    let root = workspace();
+    let file =
+        "threads: {F-1: resolve, F-2: resolve}\nfindings:\n- {severity: P1, title: it leaks}\n";
+    let sheet = ResponseFile::read(file).expect("a response file");
+    for is_fix in [false, true] {
+        let ask = changed(root.path(), GateSection::default(), |review| {
+            review.fixes = is_fix.then(|| TaskId::new(&pr("85"), 1));
+        });
+        let response = response::write(&ask, &sheet, ResponseKind::Lgtm, at(TimeDelta::zero()));
+        match response {
+            Ok(_) => assert!(is_fix),
+            Err(Unwritten::Gate(broken)) => {
+                assert_eq!(
+                    (is_fix, &broken[..]),
+                    (false, &["F-2-001 is new and blocks".to_owned()][..])
+                );
+            }
+            Err(other) => panic!("{other:?}"),
+        }
+    }
 }

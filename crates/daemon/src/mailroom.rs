@@ -498,7 +498,7 @@ impl Mailroom {
     }
 }
 
-/// Refuses to serve as another user than the owner of `.settled`. Sets a umask that lets every user who can enter the
+/// Refuses to serve as a user other than the owner of `.settled`. Sets a umask that lets every user who can enter the
 /// directory read the daemon's files.
 fn keep_apart(root: &Path) -> Result<(), MailroomError> {
     let found = rustix::process::geteuid().as_raw();

@@ -16,7 +16,7 @@ use crate::mailboxes::MailboxEntry;
 /// whole ledger takes seconds.
 const SEARCHED_MAX: u64 = 1_000;
 
-/// Returns the text of a message's packet, and an alert if its file has other bytes than the ledger. Returns what the
+/// Returns the text of a message's packet, and an alert if its file differs from the ledger. Returns what the
 /// file has if this user cannot read the ledger or the record is too old.
 pub fn of(root: &Path, letter: &MailboxEntry) -> (Option<String>, Option<ToldAlert>) {
     let Some(packet) = &letter.packet else {

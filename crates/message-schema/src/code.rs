@@ -106,7 +106,7 @@ codes! {
     ProviderUnavailable = "provider_unavailable", Daemon, "A budget of tokens or money is used up; the agent's command is not started before the next day.";
 
     QualityGateViolation = "quality_gate_violation", Daemon, "The approval fails the quality gate.";
-    HeadMismatch = "head_mismatch", Daemon, "The approval names another commit than the round's head.";
+    HeadMismatch = "head_mismatch", Daemon, "The approval names a commit other than the round's head.";
     ApprovalWithoutEvidence = "approval_without_evidence", Daemon, "The approval does not show that its change was read.";
     ActionMissing = "action_missing", Daemon, "An open thread has no action.";
     ThreadUnknown = "thread_unknown", Daemon, "An action or `addressed_finding_ids` names a finding this review does not have.";

@@ -65,14 +65,14 @@ pub enum Alert {
         /// The reason it does not block.
         why: Late,
     },
-    /// The feedback is about another commit than its round.
+    /// The feedback is about a commit other than that of its round.
     OtherCommit {
         /// The commit it is about.
         validated: CommitSha,
         /// The round's head.
         head: CommitSha,
     },
-    /// The approval is for another commit than the head of the pull request.
+    /// The approval is for a commit other than the head of the pull request.
     ApprovalStale {
         /// The approved commit.
         commit: CommitSha,

@@ -30,7 +30,7 @@ pub struct Replay {
     pub same: usize,
     /// The decisions that would differ, in order.
     pub different: Vec<Difference>,
-    /// The number of records judged by other rules than this program's.
+    /// The number of records judged by rules other than this program's.
     pub other_rules: usize,
     /// The numbers of records that cannot be judged again, because their refused message was removed.
     pub not_replayed: Vec<u64>,

@@ -13,7 +13,7 @@ use crate::root::OpenRoot;
 use crate::{FileName, Lane, Layout, Mailbox, dirs, layout};
 use disk::Os;
 
-/// Returns whether a process holds the workspace's lock; `None` if the caller, as another user than the daemon, may not
+/// Returns whether a process holds the workspace's lock; `None` if the caller's user, who is not the daemon's, may not
 /// see that. A workspace without a lock file was never served.
 pub fn is_served(root: &Path) -> Option<bool> {
     let file = match std::fs::File::open(root.join(dirs::LOCK)) {

@@ -105,7 +105,7 @@ impl View<'_> {
 
     /// Reads a packet that a message points to: `path` is relative to the root and must be in `packets/`; the packet
     /// has at most `limit` bytes. It counts as finished once its writer was seen closing it, or after 0.5 s without a
-    /// change. With an `owner` given, a packet of another user than that and the daemon's own is not read.
+    /// change. With an `owner` given, a packet is read only if that user or the daemon's own owns it.
     pub fn read_packet(
         &self,
         path: &str,

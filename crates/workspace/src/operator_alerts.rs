@@ -23,7 +23,7 @@ const ALERTS_MAX: usize = 100;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum AlertKind {
-    /// An outbox belongs to another user than the config names for its agent.
+    /// An outbox does not belong to the user that the config names for its agent.
     OutboxOwner,
     /// The daemon may not read a file or directory.
     Unreadable,

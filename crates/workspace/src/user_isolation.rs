@@ -336,7 +336,7 @@ impl DirectoryRule {
     }
 }
 
-/// Reports if an entry has another owner or mode than it should, and may fix it.
+/// Reports an entry with the wrong owner or mode, and may fix it.
 type Differs<'a> = dyn Fn(&Path, Ownership) -> Result<bool, SpoolError> + 'a;
 
 fn children(tree: &OwnedTree, directory: &Path) -> Result<Vec<PathBuf>, SpoolError> {

@@ -25,7 +25,7 @@ pub(super) struct CodePlace {
 
 impl CodePlace {
     /// Finds the place for a run that reviews this commit, if the commit is known. Fails if the commit could only be
-    /// reviewed in other files than its own, or if files must be left out and there is no tree.
+    /// reviewed in files other than its own, or if files must be left out and there is no tree.
     pub(super) fn of(
         root: &Path,
         agent: &AgentSection,

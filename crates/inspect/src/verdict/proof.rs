@@ -24,7 +24,7 @@ pub struct Proof {
 /// The reason why a file proves nothing.
 #[derive(Debug, thiserror::Error)]
 pub enum Unfounded {
-    /// Its header shows other evidence than its records.
+    /// The evidence in its header differs from that of its records.
     #[error(
         "the header shows other evidence than the records lead to: found {found}, expected {expected}"
     )]

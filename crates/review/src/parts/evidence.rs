@@ -133,7 +133,7 @@ impl Examination {
         }
     }
 
-    /// Returns the alerts about an approval that this mode accepts all the same.
+    /// Returns the alerts about an approval that this mode accepts anyway.
     pub(crate) fn alerts(&self, mode: EvidenceMode) -> Vec<Alert> {
         let missing = match mode {
             EvidenceMode::Warn => self.missing.as_slice(),

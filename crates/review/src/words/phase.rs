@@ -224,7 +224,7 @@ impl Approval {
         }
     }
 
-    /// True if `head`, the head of the pull request, is another commit than the approved one. False for an approval of
+    /// True if `head`, the head of the pull request, is not the approved commit. False for an approval of
     /// no commit, which cannot be compared.
     pub(crate) fn is_outlived_by(&self, head: &CommitSha) -> bool {
         self.commit

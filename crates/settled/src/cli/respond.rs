@@ -246,8 +246,8 @@ fn respond(
     )
 }
 
-/// The note that the response names another commit than the request. A text that names no commit gets none, because the
-/// check before writing refuses it.
+/// The note that the response names a commit other than the request's. A text that names no commit gets none, because
+/// the check before writing refuses it.
 fn other_commit(named: &str, head: &CommitSha) -> Option<(&'static str, String)> {
     let named = CommitSha::new(named).ok()?;
     // The same code as the alert in the record, so that it is reported once.

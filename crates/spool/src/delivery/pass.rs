@@ -36,7 +36,7 @@ pub struct Pass {
     pub put_away: usize,
     /// Lanes that failed in this pass.
     pub parked: Vec<Parked>,
-    /// Files in an agent's outbox that hold other bytes than the judged ones: look at them soon, they are new input.
+    /// Files in an agent's outbox that differ from the judged ones: look at them soon, they are new input.
     pub came_back: Vec<(String, FileName)>,
     /// Files that were delivered and may have been delivered before a power cut as well.
     pub redelivered: Vec<Placed>,

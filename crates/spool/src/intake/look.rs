@@ -224,7 +224,7 @@ impl Opening<'_> {
             }
             result => result?,
         };
-        // The opened file may be another one than the one looked at, and larger.
+        // The opened file may not be the one looked at, and be larger.
         if disk.stat(&file)? != *self.seen {
             return Ok(ReadOutcome::Changed);
         }

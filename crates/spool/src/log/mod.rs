@@ -60,7 +60,7 @@ pub enum LogError {
         /// The end of this host's mirror.
         ours: Head,
     },
-    /// The log holds another record than the one it once acknowledged.
+    /// The log holds a record other than the one it once acknowledged.
     #[error("record {at} of the log is {theirs}, and this host has {ours} from it")]
     Forked {
         /// The record's number.

@@ -20,7 +20,7 @@ pub enum Agreement {
     Agrees,
     /// It does not, although a start would load it: remove it and report it.
     Differs,
-    /// It is intact but was made from other records than the ledger holds.
+    /// It is intact but was made from records that the ledger does not hold.
     Contradicts(String),
     /// No start loads it, for this reason.
     PassedOver(String),

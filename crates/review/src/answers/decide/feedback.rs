@@ -280,7 +280,7 @@ pub(super) fn open_invocation<'a>(
     ))
 }
 
-/// Returns the fault of a response for another round than the open one.
+/// Returns the fault of a response for a round that is not the open one.
 pub(super) fn round_fault(review: &Review, said: Option<u32>) -> Option<Fault> {
     let said = said.filter(|said| *said != review.round)?;
     let fault = Fault::new(

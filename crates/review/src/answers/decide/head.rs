@@ -26,7 +26,7 @@ pub(super) fn another<'a>(
     })
 }
 
-/// A response about another commit than the round's.
+/// A response about a commit other than the round's.
 pub(super) struct OtherCommit<'a> {
     open: &'a Invocation,
     validated: &'a CommitSha,

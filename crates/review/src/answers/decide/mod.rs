@@ -129,7 +129,7 @@ fn check_sender(context: &MessageContext<'_>) -> Result<(), Refusal> {
         .map_or(Ok(()), |fault| Err(fault.refuses()))
 }
 
-/// Returns the fault of a message that names another sender than the owner of its outbox. It is public so that a
+/// Returns the fault of a message that names a sender other than the owner of its outbox. It is public so that a
 /// refusal for other violations can name this one too.
 pub fn sender_fault(from: &AgentName, owner: &AgentName) -> Option<Fault> {
     (from != owner).then(|| {

@@ -1,13 +1,16 @@
-//! The few verbs that the spool needs from a disk, so that a test can stop or fail at each. Knows no mailbox, no ledger
-//! and no message.
+//! The few verbs that the spool needs from a disk, so that a test can stop or fail at each, and what the times of a file
+//! or a directory prove. Knows no mailbox, no ledger and no message.
 //!
 //! All names are relative to an open directory. Directories are opened beneath the root without following any symbolic
 //! link; everything else is one path component in an open directory.
 
+mod directory_stamp;
 mod name;
 mod os;
 pub mod path_text;
+mod steady_clock;
 mod text;
+mod time;
 
 #[cfg(feature = "faulty")]
 mod faulty;
@@ -23,13 +26,16 @@ use std::path::Path;
 
 use lease::Writer;
 
+pub use crate::directory_stamp::DirectoryStamp;
 #[cfg(feature = "faulty")]
 pub use crate::faulty::{DiskFault, FaultyDisk};
 pub use crate::name::{FileName, NotAFileName};
 #[cfg(feature = "faulty")]
 pub use crate::notes::{Arrival, Notes};
 pub use crate::os::Os;
+pub use crate::steady_clock::SteadyClock;
 pub use crate::text::{from_text, long_text, long_text_if_any};
+pub use crate::time::Now;
 #[cfg(feature = "faulty")]
 pub use crate::volatile::VolatileDisk;
 

@@ -16,7 +16,6 @@
 //! call. Nothing here knows YAML or a rule of reviews.
 
 mod delivery;
-mod directory_stamp;
 pub mod dirs;
 mod entry;
 mod error;
@@ -39,11 +38,9 @@ mod spool;
 mod status;
 mod stretch;
 mod tail;
-mod time;
 mod view;
 
 pub use crate::delivery::{Lane, Parked, Pass, Placed};
-pub use crate::directory_stamp::DirectoryStamp;
 pub use crate::entry::{Away, Content, Delivery, Entry, EntryDraft, NotAway, Original, Stamp};
 pub use crate::error::{SpoolError, VisitError, chain};
 pub use crate::homes::Homes;
@@ -65,11 +62,11 @@ pub use crate::snapshot::{Ahead, Fold, PassedOver};
 pub use crate::spool::{Committed, Spool};
 pub use crate::status::{count_waiting, has_delivered, is_served, waiting};
 pub use crate::tail::{Since, Tail};
-pub use crate::time::Now;
 pub use crate::view::View;
 #[cfg(feature = "faulty-disk")]
 pub use disk::{Arrival, DiskFault, FaultyDisk, Notes, VolatileDisk};
 pub use disk::{
-    Disk, FileKind, FileName, Handle, NotAFileName, OpenMode, Os, Stat, if_there, path_text,
+    DirectoryStamp, Disk, FileKind, FileName, Handle, NotAFileName, Now, OpenMode, Os, Stat,
+    if_there, path_text,
 };
 pub use sorted_rows::{Digest, NotADigest, RowKey, Rows};

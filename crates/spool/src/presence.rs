@@ -3,9 +3,8 @@
 use std::collections::{BTreeMap, HashSet};
 
 use crate::delivery::Lane;
-use crate::directory_stamp::DirectoryStamp;
 use crate::root::Dir;
-use crate::{FileName, Mailbox, Now, Spool, SpoolError, layout};
+use crate::{DirectoryStamp, FileName, Mailbox, Now, Spool, SpoolError, layout};
 
 /// After this many questions about one mailbox, listing it is cheaper than looking for each file.
 const WORTH_A_LIST: usize = 64;
@@ -90,7 +89,7 @@ impl Presence<'_> {
         let root = &self.spool.root;
         let dir = root.dir_if_there(&layout::mailbox_dir(mailbox))?;
         let stamp = match &dir {
-            Some(dir) => DirectoryStamp::settled(root, dir, self.now)?,
+            Some(dir) => root.settled_stamp(dir, self.now)?,
             None => None,
         };
         let known = self.memory.0.get(mailbox).filter(|known| {

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::layout::{self, Layout};
-use crate::{Digest, FileName, SpoolError, dirs};
+use crate::{Digest, DirectoryStamp, FileName, Now, SpoolError, dirs};
 use disk::{self, Disk, FileKind, Handle, OpenMode, Stat};
 
 /// The open root directory of a workspace. Everything in the spool is opened beneath its handle, so that moving the
@@ -138,6 +138,16 @@ impl OpenRoot {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
             result => result.map_err(|source| self.error("make", path, source)),
         }
+    }
+
+    /// Returns the stamp of a directory if an equal one will prove that no name was added or removed since.
+    pub(crate) fn settled_stamp(
+        &self,
+        dir: &Dir,
+        now: Now,
+    ) -> Result<Option<DirectoryStamp>, SpoolError> {
+        DirectoryStamp::settled(&*self.disk, &dir.handle, now)
+            .map_err(|source| self.error("look at", &dir.path, source))
     }
 
     /// Returns the metadata of a directory entry, if it exists.

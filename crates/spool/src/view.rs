@@ -37,7 +37,7 @@ impl View<'_> {
             .root
             .dir_if_there(&layout::agent_dir(agent, dirs::INBOX))?
         {
-            Some(dir) => DirectoryStamp::settled(self.root, &dir, now),
+            Some(dir) => self.root.settled_stamp(&dir, now),
             None => Ok(None),
         }
     }

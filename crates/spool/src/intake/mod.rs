@@ -3,16 +3,15 @@
 //! Judges nothing: the caller handles the content of a file, and the ledger records whether it was judged before.
 
 mod look;
-mod steady;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::ops::ControlFlow;
 
 pub use self::look::{Body, Hint, Unfit};
 use self::look::{Memory, Readiness, Rules};
-use self::steady::SteadyClock;
 use crate::root::Dir;
 use crate::{Entry, FileName, Now, SpoolError, Stamp, View, dirs, layout};
+use disk::SteadyClock;
 
 /// The quiet time after which a file counts as finished, in milliseconds: events are less exact outside of Linux.
 pub const QUIET_MS: u64 = if cfg!(target_os = "linux") { 50 } else { 250 };

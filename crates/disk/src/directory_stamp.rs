@@ -1,8 +1,9 @@
 //! Detects from a directory's times whether its names may have changed since it was listed, so that repeated looks list
 //! it only then.
 
-use crate::root::{Dir, OpenRoot};
-use crate::{Now, SpoolError};
+use std::io;
+
+use crate::{Disk, Handle, Now};
 
 /// Times younger than this prove nothing, in milliseconds: the next change could leave the same times. The coarsest
 /// file systems count in steps of two seconds.
@@ -20,15 +21,8 @@ pub struct DirectoryStamp {
 
 impl DirectoryStamp {
     /// Returns the stamp of an open directory if an equal stamp will prove that no name was added or removed since.
-    pub(crate) fn settled(
-        root: &OpenRoot,
-        dir: &Dir,
-        now: Now,
-    ) -> Result<Option<DirectoryStamp>, SpoolError> {
-        let stat = root
-            .disk
-            .stat(&dir.handle)
-            .map_err(|source| root.error("look at", &dir.path, source))?;
+    pub fn settled(disk: &dyn Disk, dir: &Handle, now: Now) -> io::Result<Option<DirectoryStamp>> {
+        let stat = disk.stat(dir)?;
         let changed_ms = stat.mtime_ns.max(stat.ctime_ns) / 1_000_000;
         let stamp = DirectoryStamp {
             dev: stat.dev,

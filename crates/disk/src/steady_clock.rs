@@ -11,7 +11,7 @@ const DOUBT_MS: u64 = 60_000;
 
 /// The wall clock, extrapolated from its last reading.
 #[derive(Debug, Default)]
-pub(super) struct SteadyClock {
+pub struct SteadyClock {
     last: Option<Now>,
     /// Since when the wall clock has been distrusted, on the monotonic clock.
     doubted: Option<u64>,
@@ -20,7 +20,7 @@ pub(super) struct SteadyClock {
 impl SteadyClock {
     /// Returns the reading with the earlier of two wall clocks: the one read now and the one extrapolated from before.
     /// So no file looks older than it is, whether the clock was set forward or back.
-    pub(super) fn read(&mut self, now: Now) -> Now {
+    pub fn read(&mut self, now: Now) -> Now {
         let Some(last) = self.last else {
             self.last = Some(now);
             return now;

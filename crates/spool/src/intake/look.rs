@@ -19,7 +19,7 @@ const WRITER_MS: u64 = 30_000;
 /// The quiet time for a file that nobody saw closed and of whose writers the kernel says nothing, in milliseconds.
 const UNKNOWN_MS: u64 = 2_000;
 /// The pause before the next look at a file that a writer has open, in milliseconds.
-const OPEN_MS: u64 = 250;
+pub(super) const OPEN_MS: u64 = 250;
 /// If nobody changed a file for this many milliseconds, no writer comes back to it.
 const ABANDONED_MS: u64 = 60_000;
 /// The time for which a second name is tolerated, in milliseconds: some writers link the finished file in and unlink
@@ -96,6 +96,8 @@ pub(super) struct Memory {
     /// The file at the last look, and since when it has not changed, by the same clock.
     pub(super) still: Option<(Stamp, u64)>,
     pub(super) hint: Option<Hint>,
+    /// A writer had it open at an earlier look.
+    pub(super) was_open: bool,
     /// The caller wants to see the file again only once it differs from this, or at that time.
     pub(super) given: Option<(Stamp, u64)>,
     /// The pause after the last failure to read it, in milliseconds.
@@ -107,6 +109,8 @@ pub(super) enum Readiness {
     Take(FinishedFile),
     /// Look again at this time.
     Wait(u64),
+    /// A writer has it open: ask again, and take it at this time even so.
+    Open(u64),
     Gone,
 }
 
@@ -125,8 +129,8 @@ enum ReadOutcome {
         bytes: Vec<u8>,
         may_grow: bool,
     },
-    /// Its writer may not be done: look again at this time.
-    Unfinished(u64),
+    /// Its writer may not be done.
+    Unfinished(Readiness),
     /// It changed during the read, or became another file.
     Changed,
 }
@@ -193,7 +197,7 @@ pub(super) fn look(
                 may_grow,
             }))
         }
-        Ok(ReadOutcome::Unfinished(until)) => Ok(Readiness::Wait(until)),
+        Ok(ReadOutcome::Unfinished(readiness)) => Ok(readiness),
         // Whatever the intake concluded about it before is out of date.
         Ok(ReadOutcome::Changed) => {
             memory.hint = None;
@@ -232,8 +236,8 @@ impl Opening<'_> {
         let mut may_grow = false;
         if memory.hint != Some(Hint::Finished) {
             let writer = disk.writer(&file)?;
-            if let Some(until) = writer_until(writer, &stamp, memory, now) {
-                return Ok(ReadOutcome::Unfinished(until));
+            if let Some(readiness) = readiness_of(writer, &stamp, memory, now) {
+                return Ok(ReadOutcome::Unfinished(readiness));
             }
             may_grow = writer != Writer::Absent && !is_older(&stamp, ABANDONED_MS, now);
         }
@@ -247,15 +251,12 @@ impl Opening<'_> {
     }
 }
 
-/// Returns until when to leave a file alone that nobody saw closed, from what the kernel says of its writers.
-fn writer_until(writer: Writer, stamp: &Stamp, memory: &mut Memory, now: Now) -> Option<u64> {
+/// Returns whether to leave a file alone that nobody saw closed, from what the kernel says of its writers.
+fn readiness_of(writer: Writer, stamp: &Stamp, memory: &mut Memory, now: Now) -> Option<Readiness> {
     match writer {
         Writer::Absent => None,
-        Writer::Present => {
-            let until = still_until(stamp, memory, WRITER_MS, now)?;
-            Some(until.min(now.mono.saturating_add(OPEN_MS)))
-        }
-        Writer::Unknown => still_until(stamp, memory, UNKNOWN_MS, now),
+        Writer::Present => still_until(stamp, memory, WRITER_MS, now).map(Readiness::Open),
+        Writer::Unknown => still_until(stamp, memory, UNKNOWN_MS, now).map(Readiness::Wait),
     }
 }
 

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::ops::ControlFlow;
 
 pub use self::look::{Body, Hint, Unfit};
-use self::look::{Memory, Readiness, Rules};
+use self::look::{Memory, OPEN_MS, Readiness, Rules};
 use crate::root::Dir;
 use crate::{Entry, FileName, Now, SpoolError, Stamp, View, dirs, layout};
 use disk::SteadyClock;
@@ -23,6 +23,10 @@ const HOPELESS_MS: u64 = 800;
 /// The most looks of one call to `take`, so that thousands of unfinished or repeatedly changed files hold up nobody's
 /// turn for long.
 const LOOKS_MAX: usize = 256;
+
+/// The pause between two files of one outbox that a writer has open, in milliseconds. Few of them are asked about every
+/// [`OPEN_MS`]; thousands take turns, so they cost no more than the few.
+const ASK_MS: u64 = 10;
 
 /// The most files of one outbox that the intake knows at a time. It looks for the others once half of these are
 /// handled, so a flood in one outbox costs neither memory nor the time of the others.
@@ -120,11 +124,20 @@ struct Outbox {
     files: HashMap<FileName, File>,
     /// It has more files than the intake knows.
     has_more: bool,
+    /// The last time that was given to a file for the next question about its writer.
+    ask_last: u64,
 }
 
 impl Outbox {
     fn is_full(&self) -> bool {
         self.files.len() >= WINDOW
+    }
+
+    /// Returns when to ask again about a file that a writer has open.
+    fn next_question(&mut self, now: Now) -> u64 {
+        let earliest = now.mono.saturating_add(OPEN_MS);
+        self.ask_last = self.ask_last.saturating_add(ASK_MS).max(earliest);
+        self.ask_last
     }
 
     fn has(&self, mark: QueueMark) -> bool {
@@ -310,9 +323,7 @@ impl Intake {
                     Ok(Next::Nothing) => {}
                     Err(error) => taken.errors.push(error),
                 }
-                self.outboxes
-                    .get(agent)
-                    .is_some_and(|outbox| !outbox.queue.is_empty())
+                self.has_queued(agent) && !self.resting.contains_key(agent)
             });
         }
         taken
@@ -517,6 +528,17 @@ impl Intake {
             Ok(Readiness::Gone) => return Ok(Next::Nothing),
             Ok(Readiness::Wait(until)) => {
                 wait(&mut file, until);
+                Ok(Next::Nothing)
+            }
+            Ok(Readiness::Open(until)) => {
+                let next = outbox.next_question(now);
+                wait(&mut file, until.min(next));
+                let was_open = std::mem::replace(&mut file.memory.was_open, true);
+                if !was_open && next > now.mono.saturating_add(2 * OPEN_MS) {
+                    // A crowd has writers: its first questions take turns as well.
+                    let rested = now.mono.saturating_add(ASK_MS);
+                    self.resting.insert(agent.to_owned(), rested);
+                }
                 Ok(Next::Nothing)
             }
             Err(error) => {

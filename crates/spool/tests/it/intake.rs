@@ -245,6 +245,32 @@ fn a_file_that_a_writer_has_open_is_waited_for_without_any_hint() {
 }
 
 #[test]
+fn a_crowd_of_files_that_writers_have_open_is_asked_about_in_turn() {
+    let mut desk = Desk::new(&["claude", "gemini"]);
+    let crowd: Vec<std::fs::File> = (0..400)
+        .map(|number| open(&desk, &format!("gemini/outbox/{number}.yaml"), "", 0))
+        .collect();
+    desk.scan();
+    desk.disk.set(None);
+    let mut ms = QUIET;
+    while ms < 10_000 {
+        assert!(desk.take(at(ms)).is_empty());
+        ms += 5;
+    }
+    // One question every 10 ms, and a look is a few calls.
+    let looks = desk.disk.looks();
+    assert!(looks < 8_000, "{looks} calls in 10 s about files at rest");
+    assert!(looks > 400, "every file is asked about");
+
+    desk.write("claude/outbox/q.yaml", "q", 0);
+    desk.scan();
+    assert_eq!(desk.take(at(ms)), ["q.yaml"], "others do not wait");
+    drop(crowd);
+    desk.intake.hint("gemini", &name("7.yaml"), Hint::Finished);
+    assert!(desk.take(at(ms + 10)).contains(&"7.yaml".to_owned()));
+}
+
+#[test]
 fn a_file_whose_writers_nobody_can_tell_needs_two_seconds_of_stillness() {
     let mut desk = Desk::new(&["claude"]);
     desk.disk.hide_writers();

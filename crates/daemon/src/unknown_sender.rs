@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use message_schema::id::AgentName;
-use spool::{DirectoryStamp, FileName, Layout, Now, SpoolError, View};
+use spool::{DirectoryStamp, FileName, Layout, NameListing, Now, SpoolError, View};
 use workspace::known_deliveries::KnownDeliveries;
 use workspace::operator_alerts::{Alert, AlertKind, Alerts};
 
@@ -25,11 +25,23 @@ fn hash(value: &impl Hash) -> u64 {
 }
 
 /// The results of earlier scans of the inboxes.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(crate) struct UnknownSenders {
     inboxes: BTreeMap<AgentName, ScannedInbox>,
     /// The last inbox that was scanned; the next scan continues after it.
     last: Option<AgentName>,
+    /// A listing that did not end within a scan. There is one at a time, because it keeps its directory open.
+    unfinished: Option<(AgentName, InboxListing)>,
+}
+
+/// A listing of an inbox that has begun.
+struct InboxListing {
+    /// The directory's stamp when it began.
+    stamp: Option<DirectoryStamp>,
+    names: NameListing,
+    /// The number of names seen, and those of messages.
+    seen: u64,
+    messages: Vec<FileName>,
 }
 
 /// An inbox whose files were all read rests for this many milliseconds per name in it. However full inboxes are, the
@@ -78,7 +90,8 @@ impl UnknownSenders {
         for agent in after.iter().chain(before) {
             self.last = Some(agent.clone());
             let inbox = self.inboxes.entry(agent.clone()).or_default();
-            if let Err(error) = inbox.scan(agent, agents, view, layout, context)
+            let going = &mut self.unfinished;
+            if let Err(error) = inbox.scan((agent, agents), going, view, layout, context)
                 && !context.alerts.raise_unreadable(&error)
             {
                 tracing::debug!(%agent, error = %workspace::error::chain(&error), "cannot scan an inbox for unknown senders");
@@ -102,8 +115,8 @@ pub(crate) struct ScanContext<'a> {
 impl ScannedInbox {
     fn scan(
         &mut self,
-        agent: &AgentName,
-        agents: &[AgentName],
+        (agent, agents): (&AgentName, &[AgentName]),
+        unfinished: &mut Option<(AgentName, InboxListing)>,
         view: &View<'_>,
         layout: &Layout,
         context: &mut ScanContext<'_>,
@@ -112,7 +125,7 @@ impl ScannedInbox {
         if now.mono < self.rest_until {
             return Ok(());
         }
-        if self.unread.is_empty() && !self.list(agent, view, now)? {
+        if self.unread.is_empty() && !self.list(agent, unfinished, view, context)? {
             return Ok(());
         }
         // Set before anything can fail, so that an inbox that cannot be read also rests.
@@ -174,23 +187,58 @@ impl ScannedInbox {
         Ok(())
     }
 
-    /// Lists the inbox, unless all its files were judged and it looks unchanged; true if it listed it.
-    fn list(&mut self, agent: &AgentName, view: &View<'_>, now: Now) -> Result<bool, SpoolError> {
-        let stamp = view.inbox_stamp(agent.as_str(), now)?;
-        let is_judged = self.is_judged && self.suspects.is_empty();
-        if is_judged && stamp.is_some() && stamp == self.listed && now.mono < self.unchanged_until {
-            return Ok(false);
+    /// Lists the inbox, unless all its files were judged and it looks unchanged; true if it has listed it to its end.
+    fn list(
+        &mut self,
+        agent: &AgentName,
+        unfinished: &mut Option<(AgentName, InboxListing)>,
+        view: &View<'_>,
+        context: &ScanContext<'_>,
+    ) -> Result<bool, SpoolError> {
+        let now = context.now;
+        let going = unfinished.take_if(|(owner, _)| owner == agent);
+        let mut listing = match going {
+            Some((_, listing)) => listing,
+            None => {
+                let stamp = view.inbox_stamp(agent.as_str(), now)?;
+                let is_judged = self.is_judged && self.suspects.is_empty();
+                let is_unchanged = stamp.is_some() && stamp == self.listed;
+                if is_judged && is_unchanged && now.mono < self.unchanged_until {
+                    return Ok(false);
+                }
+                self.listed = None;
+                let Some(names) = view.inbox(agent.as_str())? else {
+                    self.known.clear();
+                    return Ok(false);
+                };
+                InboxListing {
+                    stamp,
+                    names,
+                    seen: 0,
+                    messages: Vec::new(),
+                }
+            }
+        };
+        while listing.messages.len() < NAMES_MAX
+            && let Some(name) = listing.names.next()
+        {
+            listing.seen += 1;
+            listing
+                .messages
+                .extend(Some(name?).filter(spool::is_candidate));
+            if context.end.has_come() {
+                unfinished.get_or_insert((agent.clone(), listing));
+                return Ok(false);
+            }
         }
-        self.listed = None;
-        let names = view.inbox(agent.as_str(), NAMES_MAX)?;
-        self.rest_ms = REST_PER_NAME_MS * names.len() as u64;
+        self.rest_ms = REST_PER_NAME_MS * listing.seen;
         self.unchanged_until = now.mono + UNCHANGED_MS;
-        let present: HashSet<u64> = names.iter().map(hash).collect();
+        let present: HashSet<u64> = listing.messages.iter().map(hash).collect();
         self.known.retain(|name| present.contains(name));
         let is_unread =
             |name: &FileName| !self.known.contains(&hash(name)) && !self.suspects.contains(name);
-        self.unread = names.into_iter().filter(is_unread).collect();
-        (self.listed, self.is_judged) = (stamp, true);
+        self.unread = listing.messages.into_iter().filter(is_unread).collect();
+        (self.listed, self.is_judged) = (listing.stamp, true);
         Ok(true)
     }
 }

@@ -20,7 +20,6 @@ mod notes;
 mod volatile;
 
 use std::io;
-use std::ops::ControlFlow;
 use std::os::fd::OwnedFd;
 use std::path::Path;
 
@@ -38,6 +37,9 @@ pub use crate::text::{from_text, long_text, long_text_if_any};
 pub use crate::time::Now;
 #[cfg(feature = "faulty")]
 pub use crate::volatile::VolatileDisk;
+
+/// The names in a directory, listed one after the other.
+pub type Names = Box<dyn Iterator<Item = io::Result<FileName>> + Send>;
 
 /// An open file or directory; closed when dropped.
 pub type Handle = OwnedFd;
@@ -103,16 +105,10 @@ pub trait Disk: Send + Sync {
     fn stat_at(&self, dir: &Handle, name: &Path) -> io::Result<Stat>;
     /// Lists the names in a directory, in no particular order; a name that is renamed meanwhile may be missing.
     fn list(&self, dir: &Handle) -> io::Result<Vec<FileName>>;
-    /// Passes the names in a directory to `see`, one by one until it breaks, so that a directory of a million files
-    /// costs no memory.
-    fn list_until(
-        &self,
-        dir: &Handle,
-        see: &mut dyn FnMut(FileName) -> ControlFlow<()>,
-    ) -> io::Result<()> {
-        // The caller knows from the names it saw whether it broke.
-        let _ = self.list(dir)?.into_iter().try_for_each(see);
-        Ok(())
+    /// Begins to list the names in a directory, so that a directory of a million files costs no memory and the caller
+    /// may pause. The names that are there all the while come once each.
+    fn names(&self, dir: &Handle) -> io::Result<Names> {
+        Ok(Box::new(self.list(dir)?.into_iter().map(Ok)))
     }
     /// Reads up to `buffer.len()` bytes at `offset`; 0 is the end.
     fn read_at(&self, file: &Handle, buffer: &mut [u8], offset: u64) -> io::Result<usize>;

@@ -1,7 +1,6 @@
 //! The disk of the operating system. Linux first; other systems make the same promises with more calls.
 
 use std::io;
-use std::ops::ControlFlow;
 use std::os::fd::AsFd as _;
 use std::path::{Component, Path};
 
@@ -10,7 +9,7 @@ use rustix::fs::{AtFlags, CWD, FileType, FlockOperation, Mode, OFlags, RenameFla
 use rustix::io::{Errno, retry_on_intr};
 
 use crate::FileName;
-use crate::{Disk, FileKind, Handle, OpenMode, Stat};
+use crate::{Disk, FileKind, Handle, Names, OpenMode, Stat};
 
 /// The real disk.
 #[derive(Debug, Clone, Copy, Default)]
@@ -60,29 +59,17 @@ impl Disk for Os {
     }
 
     fn list(&self, dir: &Handle) -> io::Result<Vec<FileName>> {
-        let mut names = Vec::new();
-        self.list_until(dir, &mut |name| {
-            names.push(name);
-            ControlFlow::Continue(())
-        })?;
-        Ok(names)
+        self.names(dir)?.collect()
     }
 
-    fn list_until(
-        &self,
-        dir: &Handle,
-        see: &mut dyn FnMut(FileName) -> ControlFlow<()>,
-    ) -> io::Result<()> {
-        for entry in rustix::fs::Dir::read_from(dir)? {
-            // `.` and `..` are the only entries that are not file names.
-            let Ok(name) = FileName::new(entry?.file_name().to_bytes()) else {
-                continue;
-            };
-            if see(name).is_break() {
-                break;
-            }
-        }
-        Ok(())
+    fn names(&self, dir: &Handle) -> io::Result<Names> {
+        let entries = rustix::fs::Dir::read_from(dir)?;
+        // `.` and `..` are the only entries that are not file names.
+        let name = |entry: rustix::io::Result<rustix::fs::DirEntry>| match entry {
+            Ok(entry) => FileName::new(entry.file_name().to_bytes()).ok().map(Ok),
+            Err(error) => Some(Err(error.into())),
+        };
+        Ok(Box::new(entries.filter_map(name)))
     }
 
     fn read_at(&self, file: &Handle, buffer: &mut [u8], offset: u64) -> io::Result<usize> {

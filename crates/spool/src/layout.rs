@@ -367,7 +367,7 @@ pub(crate) fn is_cursor(name: &FileName) -> bool {
 }
 
 /// Returns whether a file in an outbox is meant as a message.
-pub(crate) fn is_candidate(name: &FileName) -> bool {
+pub fn is_candidate(name: &FileName) -> bool {
     let bytes = name.as_bytes();
     !bytes.starts_with(b".")
         && [&b".yaml"[..], b".yml", b".json"]

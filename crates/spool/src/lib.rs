@@ -45,8 +45,10 @@ pub use crate::entry::{Away, Content, Delivery, Entry, EntryDraft, NotAway, Orig
 pub use crate::error::{SpoolError, VisitError, chain};
 pub use crate::homes::Homes;
 pub use crate::host::HostName;
-pub use crate::intake::{Body, Hint, Intake, OutboxFile, QUIET_MS, QueueMark, Taken, Unfit};
-pub use crate::layout::Layout;
+pub use crate::intake::{
+    Body, Hint, Intake, OutboxFile, OutboxListing, QUIET_MS, QueueMark, Taken, Unfit,
+};
+pub use crate::layout::{Layout, is_candidate};
 pub use crate::ledger::{FORMAT_VERSION, NotALine, TornTail, Verified};
 pub use crate::mailbox::{Mailbox, NotAMailbox};
 pub use crate::packet::PacketRead;
@@ -56,6 +58,7 @@ pub use crate::recover::{Opened, Recovery};
 pub use crate::retention::{
     Count, Cutoff, FolderReport, KeptFolder, Old, Removal, tidy, torn_copies,
 };
+pub use crate::root::NameListing;
 pub use crate::snapshot::check::{Agreement, verify_with};
 pub use crate::snapshot::make::{SnapshotInfo, SnapshotMaker};
 pub use crate::snapshot::{Ahead, Fold, PassedOver};

@@ -9,6 +9,9 @@ use crate::{DirectoryStamp, FileName, Mailbox, Now, Spool, SpoolError, layout};
 /// After this many questions about one mailbox, listing it is cheaper than looking for each file.
 const WORTH_A_LIST: usize = 64;
 
+/// The most names that are listed of one mailbox: its owner may have put any number of others there.
+const LISTED_MAX: usize = 4_096;
+
 /// After this time an unchanged mailbox is listed again, in milliseconds: some file systems do not keep the times of
 /// their directories.
 const REMEMBERED_MS: u64 = 30_000;
@@ -153,9 +156,8 @@ impl CheckedMailbox {
         }
         self.times += 1;
         if self.times == WORTH_A_LIST {
-            let names = root.disk.list(&dir.handle);
-            let names = names.map_err(|source| root.error("list", &dir.path, source))?;
-            self.listed = Some(names.into_iter().collect());
+            let names = root.names(dir)?.take(LISTED_MAX);
+            self.listed = Some(names.collect::<Result<_, _>>()?);
         }
         if self
             .listed
@@ -164,7 +166,8 @@ impl CheckedMailbox {
         {
             return Ok(Some(false));
         }
-        // A listing may miss a name while others are renamed in the directory, so it proves presence, never absence.
+        // A listing may end early, or miss a name while others are renamed in the directory: it proves presence, never
+        // absence.
         for name in file.variants(seq) {
             if root.look(dir, &name)?.is_some() {
                 return Ok(Some(false));

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use crate::layout::{self, Layout};
 use crate::{Digest, DirectoryStamp, FileName, Now, SpoolError, dirs};
-use disk::{self, Disk, FileKind, Handle, OpenMode, Stat};
+use disk::{self, Disk, FileKind, Handle, Names, OpenMode, Stat};
 
 /// The open root directory of a workspace. Everything in the spool is opened beneath its handle, so that moving the
 /// root or placing a link in a path cannot redirect a write.
@@ -30,6 +30,21 @@ pub(crate) struct Dir {
     pub(crate) handle: Handle,
     /// Relative to the root.
     pub(crate) path: PathBuf,
+}
+
+/// The names in a directory, listed one after the other; the caller may pause.
+pub struct NameListing {
+    names: Names,
+    path: PathBuf,
+}
+
+impl Iterator for NameListing {
+    type Item = Result<FileName, SpoolError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let name = self.names.next()?;
+        Some(name.map_err(SpoolError::io("list", &self.path)))
+    }
 }
 
 impl OpenRoot {
@@ -148,6 +163,15 @@ impl OpenRoot {
     ) -> Result<Option<DirectoryStamp>, SpoolError> {
         DirectoryStamp::settled(&*self.disk, &dir.handle, now)
             .map_err(|source| self.error("look at", &dir.path, source))
+    }
+
+    /// Begins to list the names in a directory.
+    pub(crate) fn names(&self, dir: &Dir) -> Result<NameListing, SpoolError> {
+        let names = self.disk.names(&dir.handle);
+        Ok(NameListing {
+            names: names.map_err(|source| self.error("list", &dir.path, source))?,
+            path: self.path(&dir.path),
+        })
     }
 
     /// Returns the metadata of a directory entry, if it exists.

@@ -1,13 +1,12 @@
 //! Answers about a spool while its deliveries go on: the files to judge, and which were judged already.
 
 use std::collections::{BTreeMap, HashMap};
-use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
 use crate::entry::MESSAGE_FILE_MAX;
 use crate::packet::{self, PacketRead, Packets};
-use crate::root::OpenRoot;
+use crate::root::{NameListing, OpenRoot};
 use crate::{Away, Digest, DirectoryStamp, FileName, Now, Original, SpoolError, dirs, layout};
 
 /// A spool as seen by intake and judgement, usable while another thread delivers.
@@ -42,23 +41,12 @@ impl View<'_> {
         }
     }
 
-    /// Lists up to `names_max` files of an agent's inbox that are meant as messages.
-    pub fn inbox(&self, agent: &str, names_max: usize) -> Result<Vec<FileName>, SpoolError> {
-        let root = self.root;
-        let Some(dir) = root.dir_if_there(&layout::agent_dir(agent, dirs::INBOX))? else {
-            return Ok(Vec::new());
-        };
-        let mut names = Vec::new();
-        let listed = root.disk.list_until(&dir.handle, &mut |name| {
-            names.extend(Some(name).filter(layout::is_candidate));
-            if names.len() < names_max {
-                ControlFlow::Continue(())
-            } else {
-                ControlFlow::Break(())
-            }
-        });
-        listed.map_err(|source| root.error("list", &dir.path, source))?;
-        Ok(names)
+    /// Begins to list an agent's inbox; `None` if there is none.
+    pub fn inbox(&self, agent: &str) -> Result<Option<NameListing>, SpoolError> {
+        let dir = self
+            .root
+            .dir_if_there(&layout::agent_dir(agent, dirs::INBOX))?;
+        dir.map(|dir| self.root.names(&dir)).transpose()
     }
 
     /// Returns the digest of a file in an agent's inbox; `None` if it is not a regular file of at most 1 MiB, which is

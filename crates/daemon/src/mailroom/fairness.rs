@@ -1,18 +1,18 @@
 //! Decides in which order the daemon handles things: it judges a finished file before it handles a take, an order or a
 //! deadline, gives a file in doubt some time, and lets no flood of newer files delay any of them forever.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 
 use chrono::{DateTime, Utc};
 use message_schema::id::AgentName;
 use review::ReviewKey;
-use spool::{Intake, QueueMark, SpoolError};
+use spool::{Intake, OutboxListing, QueueMark, SpoolError};
 use workspace::clock::Moment;
 use workspace::error::chain;
 use workspace::orders;
 
-use super::sweeping::BeforeListing;
+use super::sweeping::{BeforeListing, StepEnd};
 use super::{Mailroom, Pass};
 
 /// The time for which a file that may be unfinished holds up an order, in milliseconds. It begins when the order is
@@ -30,7 +30,6 @@ const DEADLINE_GRACE_MS: u64 = 5_000;
 
 /// The takes, orders and deadlines that wait for messages. When the time for files in doubt is over, a mark is set in
 /// the queue: files in front of it are judged first, files behind it are not waited for.
-#[derive(Debug)]
 pub(super) struct Fairness {
     /// The mark of the first sweep that no look for takes has followed, and the monotonic time since which that is due.
     takes: Option<(QueueMark, Option<u64>)>,
@@ -46,6 +45,10 @@ pub(super) struct Fairness {
     deadlines: BTreeMap<ReviewKey, DeadlineWait>,
     /// True if the last pass had no time to list the outboxes of another such review.
     any_deadlines: bool,
+    /// The agents whose outboxes were listed for such reviews, and when each listing began.
+    looked: BTreeMap<AgentName, DateTime<Utc>>,
+    /// The listing that the last pass had no time to end, and when it began.
+    looking: Option<(OutboxListing, DateTime<Utc>)>,
 }
 
 /// A deadline that has come.
@@ -76,6 +79,8 @@ impl Default for Fairness {
             orders: None,
             deadlines: BTreeMap::new(),
             any_deadlines: false,
+            looked: BTreeMap::new(),
+            looking: None,
         }
     }
 }
@@ -227,41 +232,80 @@ impl Mailroom {
     /// Lists the outboxes of reviews whose deadline is seen for the first time, for as long as a step may take.
     fn look_before_deadlines(&mut self, due: &[DueDeadline], moment: Moment) {
         let mut before = std::mem::take(&mut self.waits.deadlines);
-        let mut looked = BTreeSet::new();
         let end = self.step_end();
         self.waits.any_deadlines = false;
         for due in due {
             let known = before.remove(&due.review);
             let wait = match known.filter(|known| known.at == due.at) {
                 Some(wait) => wait,
-                None if end.has_come() => {
+                None if self.has_looked_for_answers(due, moment, end) => DeadlineWait {
+                    at: due.at,
+                    since: moment.mono,
+                    backlog: None,
+                },
+                None => {
                     self.waits.any_deadlines = true;
                     continue;
-                }
-                None => {
-                    for agent in &due.parties {
-                        if self.is_at_home(agent) && looked.insert(agent) {
-                            self.look_for_answer(agent);
-                        }
-                    }
-                    DeadlineWait {
-                        at: due.at,
-                        since: moment.mono,
-                        backlog: None,
-                    }
                 }
             };
             self.waits.deadlines.insert(due.review.clone(), wait);
         }
+        if !self.waits.any_deadlines {
+            self.waits.looked.clear();
+            self.waits.looking = None;
+        }
     }
 
-    /// Lists an agent's outbox. An agent that locks its own outbox does not delay its deadline.
-    fn look_for_answer(&mut self, agent: &AgentName) {
-        if let Err(error) = self.look_into_outbox(agent)
-            && !self.docket.alerts.raise_unreadable(&error)
-        {
-            tracing::warn!(error = %chain(&error), "cannot list an outbox before a deadline");
+    /// Lists the outboxes of both agents of a review, as far as the time allows; true if both were listed since the
+    /// deadline came.
+    fn has_looked_for_answers(&mut self, due: &DueDeadline, moment: Moment, end: StepEnd) -> bool {
+        for agent in &due.parties {
+            let looked = self.waits.looked.get(agent);
+            if looked.is_some_and(|began| *began >= due.at) || !self.is_at_home(agent) {
+                continue;
+            }
+            if end.has_come() {
+                return false;
+            }
+            match self.look_for_answer(agent, due.at, moment, end) {
+                Ok(None) => return false,
+                Ok(Some(began)) => drop(self.waits.looked.insert(agent.clone(), began)),
+                // An agent that locks its own outbox does not delay its deadline.
+                Err(error) => {
+                    self.waits.looked.insert(agent.clone(), moment.utc);
+                    if !self.docket.alerts.raise_unreadable(&error) {
+                        tracing::warn!(error = %chain(&error), "cannot list an outbox before a deadline");
+                    }
+                }
+            }
         }
+        true
+    }
+
+    /// Lists an agent's outbox and returns when the listing began; `None` if the time was over before it ended.
+    fn look_for_answer(
+        &mut self,
+        agent: &AgentName,
+        since: DateTime<Utc>,
+        moment: Moment,
+        end: StepEnd,
+    ) -> Result<Option<DateTime<Utc>>, SpoolError> {
+        let (view, intake) = (self.spool.view(), &mut self.docket.intake);
+        let going = self.waits.looking.take();
+        let going =
+            going.filter(|(going, began)| going.agent() == agent.as_str() && *began >= since);
+        let (mut listing, began) = match going {
+            Some(going) => going,
+            None => match intake.list(&view, agent.as_str())? {
+                Some(listing) => (listing, moment.utc),
+                None => return Ok(Some(moment.utc)),
+            },
+        };
+        if intake.list_on(&view, &mut listing, &mut || end.has_come())? {
+            return Ok(Some(began));
+        }
+        self.waits.looking = Some((listing, began));
+        Ok(None)
     }
 
     /// The earliest monotonic time at which a deadline that has come no longer waits for files.

@@ -1,12 +1,12 @@
 //! Lists every outbox, a few at a time, so that nobody's mail waits for a whole round through thousands of agents.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, VecDeque};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use message_schema::id::AgentName;
-use spool::SpoolError;
+use spool::{OutboxListing, SpoolError};
 use workspace::directory;
 use workspace::error::chain;
 
@@ -14,11 +14,18 @@ use super::Mailroom;
 use crate::docket::on_the_roll;
 use crate::metrics::TimedTask;
 
+/// The longest slice of one outbox's listing: an outbox of any number of names holds up the round of the others, and the
+/// others hold up its own, for no longer at a time.
+const LISTING_TIME: Duration = Duration::from_millis(2);
+
+/// The most listings that have begun and not ended; each keeps two files open.
+const LISTINGS_MAX: usize = 2;
+
 /// Called with each agent and its outbox before the outbox is listed, so that a watch set then misses nothing.
 pub type BeforeListing<'a> = dyn FnMut(&AgentName, &Path) + 'a;
 
 /// The rounds through all outboxes.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(super) struct Sweeping {
     /// The longest step, after which a served mailroom turns to other mail.
     step_max: Option<Duration>,
@@ -35,10 +42,11 @@ pub(super) struct Sweeping {
 }
 
 /// A round in progress.
-#[derive(Debug)]
 struct Round {
     agents: Arc<[AgentName]>,
     next: usize,
+    /// Listings that did not end within their slice; they take turns.
+    unfinished: VecDeque<OutboxListing>,
     unlisted: usize,
     took: Duration,
 }
@@ -48,6 +56,11 @@ struct Round {
 pub(crate) struct StepEnd(Option<Instant>);
 
 impl StepEnd {
+    /// The end of a slice of the step that begins now; without a limit on the step there is none on the slice.
+    fn of_slice(self, most: Duration) -> Self {
+        Self(self.0.map(|end| end.min(Instant::now() + most)))
+    }
+
     pub(crate) fn has_come(self) -> bool {
         self.0.is_some_and(|end| Instant::now() >= end)
     }
@@ -122,6 +135,7 @@ impl Mailroom {
         Ok(Round {
             agents: Arc::clone(self.docket.agents()),
             next: 0,
+            unfinished: VecDeque::new(),
             unlisted: 0,
             took: Duration::ZERO,
         })
@@ -142,30 +156,55 @@ impl Mailroom {
                 return false;
             }
         }
-        while let Some(agent) = round.agents.get(round.next) {
-            round.next += 1;
-            if !self.is_at_home(agent) {
-                continue;
-            }
-            before(agent, &self.spool.layout().outbox(agent.as_str()));
+        while let Some(mut listing) = self.next_listing(round, end, before) {
             let view = self.spool.view();
-            match self.docket.intake.scan_one(&view, agent.as_str()) {
+            let slice = end.of_slice(LISTING_TIME);
+            let intake = &mut self.docket.intake;
+            match intake.list_on(&view, &mut listing, &mut || slice.has_come()) {
                 Ok(true) => {}
-                Ok(false) => {
-                    self.sweeping.doubtful.insert(agent.clone());
-                }
-                Err(error) => {
-                    round.unlisted += 1;
-                    if !self.docket.alerts.raise_unreadable(&error) {
-                        tracing::warn!(error = %chain(&error), "cannot list an outbox; will retry");
-                    }
-                }
+                Ok(false) => round.unfinished.push_back(listing),
+                Err(error) => self.not_listed(round, &error),
             }
             if end.has_come() {
                 break;
             }
         }
-        round.next >= round.agents.len()
+        round.next >= round.agents.len() && round.unfinished.is_empty()
+    }
+
+    /// Begins the listing of the next agent's outbox, or returns one that is to be continued.
+    fn next_listing(
+        &mut self,
+        round: &mut Round,
+        end: StepEnd,
+        before: &mut BeforeListing<'_>,
+    ) -> Option<OutboxListing> {
+        let agents = Arc::clone(&round.agents);
+        while round.unfinished.len() < LISTINGS_MAX
+            && let Some(agent) = agents.get(round.next)
+        {
+            round.next += 1;
+            if self.is_at_home(agent) {
+                before(agent, &self.spool.layout().outbox(agent.as_str()));
+                let view = self.spool.view();
+                match self.docket.intake.list(&view, agent.as_str()) {
+                    Ok(Some(listing)) => return Some(listing),
+                    Ok(None) => drop(self.sweeping.doubtful.insert(agent.clone())),
+                    Err(error) => self.not_listed(round, &error),
+                }
+            }
+            if end.has_come() {
+                return None;
+            }
+        }
+        round.unfinished.pop_front()
+    }
+
+    fn not_listed(&mut self, round: &mut Round, error: &SpoolError) {
+        round.unlisted += 1;
+        if !self.docket.alerts.raise_unreadable(error) {
+            tracing::warn!(error = %chain(error), "cannot list an outbox; will retry");
+        }
     }
 
     fn end_round(&mut self, round: &Round) {
@@ -213,13 +252,10 @@ impl Mailroom {
     pub(super) fn call_the_whole_roll(&mut self) -> Result<(), SpoolError> {
         self.call_the_roll(StepEnd(None))
     }
-
-    /// Lists one agent's outbox.
+    /// Lists one agent's outbox to its end: an answer was just put there.
     pub(crate) fn look_into_outbox(&mut self, agent: &AgentName) -> Result<(), SpoolError> {
         let view = self.spool.view();
-        self.docket
-            .intake
-            .scan_one(&view, agent.as_str())
-            .map(|_| ())
+        let listed = self.docket.intake.scan_one(&view, agent.as_str());
+        listed.map(drop)
     }
 }

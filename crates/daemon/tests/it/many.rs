@@ -46,6 +46,29 @@ fn mail_goes_on_between_the_steps_of_a_sweep() {
 }
 
 #[test]
+fn an_outbox_of_any_number_of_names_holds_up_neither_mail_nor_the_others_of_a_round() {
+    let room = Room::new();
+    for number in 0..1_000 {
+        room.put(&format!("agents/claude/outbox/junk-{number}"), "");
+    }
+    room.ask("codex", "claude", "q-1");
+    let mut mailroom = Mailroom::open(room.root()).expect("a start").0;
+    mailroom.limit_step_time(Duration::ZERO);
+    let round = mailroom.next_round();
+    let (mut steps, mut accepted) = (0, None);
+    while !mailroom.sweep_on(round, &mut |_, _| ()).expect("a step") {
+        steps += 1;
+        // Nobody passes on a hint: only the round finds the question of codex.
+        if mailroom.pass(at_ms(100 * steps)).expect("a pass").accepted == 1 {
+            accepted = Some(steps);
+        }
+    }
+    assert!(steps > 1_000, "a step lists one name: {steps} steps");
+    let accepted = accepted.expect("the round finds it");
+    assert!(accepted < 20, "codex waited for {accepted} steps");
+}
+
+#[test]
 fn a_message_to_an_agent_that_a_step_has_not_reached_is_accepted() {
     let room = many(100);
     room.ask("claude", "crowd-099", "q-1");

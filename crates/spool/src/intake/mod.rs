@@ -2,11 +2,12 @@
 //!
 //! Judges nothing: the caller handles the content of a file, and the ledger records whether it was judged before.
 
+mod listing;
 mod look;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
-use std::ops::ControlFlow;
 
+pub use self::listing::OutboxListing;
 pub use self::look::{Body, Hint, Unfit};
 use self::look::{Memory, OPEN_MS, Readiness, Rules};
 use crate::root::Dir;
@@ -31,6 +32,9 @@ const ASK_MS: u64 = 10;
 /// The most files of one outbox that the intake knows at a time. It looks for the others once half of these are
 /// handled, so a flood in one outbox costs neither memory nor the time of the others.
 const WINDOW: usize = 16_384;
+
+/// The most names of such an outbox that one call to `take` lists.
+const BEYOND_MAX: usize = 4_096;
 
 /// A file to judge now.
 #[derive(Debug, Clone)]
@@ -111,6 +115,8 @@ pub struct Intake {
     resting: BTreeMap<String, u64>,
     /// The number of times a file was queued.
     queued: u64,
+    /// The listing of an outbox that has more files than a window holds.
+    beyond: Option<OutboxListing>,
 }
 
 /// A position in the order in which files were queued.
@@ -178,69 +184,14 @@ impl Intake {
             passed_over: BTreeSet::new(),
             resting: BTreeMap::new(),
             queued: 0,
+            beyond: None,
         }
     }
 
     /// Forgets the outboxes of all agents but these.
     pub fn keep(&mut self, is_known: &dyn Fn(&str) -> bool) {
         self.outboxes.retain(|agent, _| is_known(agent));
-    }
-
-    /// Scans one agent's outbox for unknown files; false if the agent has no outbox.
-    pub fn scan_one(&mut self, view: &View<'_>, agent: &str) -> Result<bool, SpoolError> {
-        if !dirs::is_agent_name(agent) {
-            return Ok(false);
-        }
-        let root = view.root;
-        let Some(dir) = root.dir_if_there(&layout::agent_dir(agent, dirs::OUTBOX))? else {
-            self.outboxes.remove(agent);
-            return Ok(false);
-        };
-        let Self {
-            outboxes,
-            sleeping,
-            queued,
-            ..
-        } = self;
-        let outbox = outboxes.entry(agent.to_owned()).or_default();
-        outbox.has_more = false;
-        let room = WINDOW.saturating_sub(outbox.files.len());
-        let mut strangers = Vec::new();
-        let listed = root.disk.list_until(&dir.handle, &mut |name| {
-            match outbox.files.get_mut(&name) {
-                // A file that was given time is looked at early if it changed; only a look can tell.
-                Some(file) if file.memory.given.is_some() => {
-                    if let Some(wake) = file.wake.take() {
-                        sleeping.remove(&(wake, agent.to_owned(), name.clone()));
-                        push_back(&mut outbox.queue, queued, name);
-                    }
-                }
-                Some(_) => {}
-                None if !layout::is_candidate(&name) || view.is_judged(agent, &name) => {}
-                None if strangers.len() >= room => {
-                    outbox.has_more = true;
-                    return ControlFlow::Break(());
-                }
-                None => strangers.push(name),
-            }
-            ControlFlow::Continue(())
-        });
-        listed.map_err(|source| root.error("list", &dir.path, source))?;
-        let mut fresh = Vec::with_capacity(strangers.len());
-        for name in strangers {
-            let stat = root.look(&dir, &name)?;
-            fresh.extend(stat.map(|stat| (stat.mtime_ns, name)));
-        }
-        fresh.sort_unstable();
-        for (_, name) in fresh {
-            outbox.files.insert(name.clone(), File::default());
-            push_back(&mut outbox.queue, &mut self.queued, name);
-        }
-        if outbox.files.is_empty() && outbox.queue.is_empty() && !outbox.has_more {
-            // Every `take` looks at each outbox that is kept.
-            self.outboxes.remove(agent);
-        }
-        Ok(true)
+        self.beyond.take_if(|listing| !is_known(listing.agent()));
     }
 
     /// Notes what a watcher saw; ignores a name that is no message's.
@@ -304,7 +255,7 @@ impl Intake {
         self.resting.retain(|_, until| *until > now.mono);
         self.wake(now.mono);
         let mut taken = Taken {
-            errors: self.look_beyond(view),
+            errors: self.look_beyond(view).err().into_iter().collect(),
             ..Taken::default()
         };
         let mut dirs: BTreeMap<String, Dir> = BTreeMap::new();
@@ -329,17 +280,31 @@ impl Intake {
         taken
     }
 
-    /// Looks for further files in outboxes that had more than a window holds.
-    fn look_beyond(&mut self, view: &View<'_>) -> Vec<SpoolError> {
-        let wanting = self
-            .outboxes
-            .iter()
-            .filter(|(agent, outbox)| outbox.wants_more() && !self.resting.contains_key(*agent));
-        let agents: Vec<String> = wanting.map(|(agent, _)| agent.clone()).collect();
-        agents
-            .iter()
-            .filter_map(|agent| self.scan_one(view, agent).err())
-            .collect()
+    /// Looks for further files in outboxes that had more than a window holds, a slice of one listing at a time.
+    fn look_beyond(&mut self, view: &View<'_>) -> Result<(), SpoolError> {
+        let listing = match self.beyond.take() {
+            Some(listing) => Some(listing),
+            None => {
+                let mut wanting = self.outboxes.iter().filter(|(agent, outbox)| {
+                    outbox.wants_more() && !self.resting.contains_key(*agent)
+                });
+                match wanting.next().map(|(agent, _)| agent.clone()) {
+                    Some(agent) => self.list(view, &agent)?,
+                    None => None,
+                }
+            }
+        };
+        if let Some(mut listing) = listing {
+            let mut left = BEYOND_MAX;
+            let is_over = &mut || {
+                left -= 1;
+                left == 0
+            };
+            if !self.list_on(view, &mut listing, is_over)? {
+                self.beyond = Some(listing);
+            }
+        }
+        Ok(())
     }
 
     /// Takes nothing from this outbox until this time on the monotonic clock; hints about it are still noted.
@@ -401,9 +366,8 @@ impl Intake {
     fn next_turn(&self) -> Option<u64> {
         let has_turn = |outbox: &Outbox| !outbox.queue.is_empty() || outbox.wants_more();
         let turns = self.outboxes.iter().filter(|(_, outbox)| has_turn(outbox));
-        turns
-            .map(|(agent, _)| self.resting.get(agent).copied().unwrap_or(0))
-            .min()
+        let turns = turns.map(|(agent, _)| self.resting.get(agent).copied().unwrap_or(0));
+        turns.chain(self.beyond.as_ref().map(|_| 0)).min()
     }
 
     /// Returns the same as [`Intake::next_wakeup`], without files that repeatedly could not be read: they may never be.

@@ -245,6 +245,39 @@ fn a_file_that_a_writer_has_open_is_waited_for_without_any_hint() {
 }
 
 #[test]
+fn a_listing_stops_after_any_name_and_finds_everything_that_was_there() {
+    let mut desk = Desk::new(&["claude", "gemini"]);
+    for number in 0..500 {
+        desk.write(&format!("gemini/outbox/junk-{number}"), "", 0);
+    }
+    desk.write("gemini/outbox/b.yaml", "b", 1);
+    desk.write("gemini/outbox/a.yaml", "a", 2);
+    desk.write("gemini/outbox/hinted.yaml", "h", 3);
+    let listing = desk.intake.list(&desk.spool.view(), "gemini");
+    let mut listing = listing.expect("no error").expect("an outbox");
+    let mut taken = Vec::new();
+    let mut slices = 1;
+    while !desk
+        .intake
+        .list_on(&desk.spool.view(), &mut listing, &mut || true)
+        .expect("a slice")
+    {
+        slices += 1;
+        if slices == 100 {
+            desk.intake
+                .hint("gemini", &name("hinted.yaml"), Hint::Finished);
+            assert_eq!(desk.take(at(100)), ["hinted.yaml"], "between two slices");
+            std::fs::remove_file(desk.workspace.path("agents/gemini/outbox/hinted.yaml"))
+                .expect("the file is put away");
+        }
+        taken.extend(desk.take(at(100)));
+    }
+    assert!(slices > 500, "one name each, and one look: {slices}");
+    assert!(taken.is_empty(), "the order is known at the end only");
+    assert_eq!(desk.take(at(100)), ["b.yaml", "a.yaml"], "the oldest first");
+}
+
+#[test]
 fn a_crowd_of_files_that_writers_have_open_is_asked_about_in_turn() {
     let mut desk = Desk::new(&["claude", "gemini"]);
     let crowd: Vec<std::fs::File> = (0..400)

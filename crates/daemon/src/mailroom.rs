@@ -227,14 +227,19 @@ impl Mailroom {
         }
     }
 
-    /// Notes that the watcher lost events.
-    pub fn doubt_hints(&mut self) {
-        self.docket.intake.doubt_hints();
+    /// Notes that the watcher lost events of the outboxes of these agents.
+    pub fn doubt_hints(&mut self, is_doubted: &dyn Fn(&str) -> bool) {
+        self.docket.intake.doubt_hints(is_doubted);
     }
 
     /// Passes on what the watcher saw of a findings packet.
     pub fn hint_packet(&self, file: &FileName, hint: spool::Hint) {
         self.spool.hint_packet(spool::dirs::FINDINGS, file, hint);
+    }
+
+    /// Does the same without a look at the packet.
+    pub fn note_packet(&self, file: &FileName, hint: spool::Hint) {
+        self.spool.note_packet(spool::dirs::FINDINGS, file, hint);
     }
 
     /// Notes that the watcher saw a change in the directory of orders.

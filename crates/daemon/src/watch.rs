@@ -2,10 +2,11 @@
 //! sweep makes it certain: a lost or false hint costs time, never a message.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
+use std::ops::Bound;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
 
 use notify::event::{
@@ -15,14 +16,20 @@ use notify::{RecursiveMode, Watcher};
 use spool::Hint;
 use tokio::sync::Notify;
 
-/// The most files with a waiting hint. Above that, all hints are dropped in favour of one whole sweep.
+/// The most files of one directory with a waiting hint. Above that, its hints are dropped in favour of one whole sweep;
+/// those of other directories stay.
 const HINTS_MAX: usize = 8192;
+
+/// The most files of all directories with a waiting hint. Above that, all hints are dropped.
+const HINTS_OF_ALL_MAX: usize = 8 * HINTS_MAX;
 
 /// The changes since the last call.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Seen {
     /// Files by directory and name, with the latest hint.
     pub hints: Vec<(PathBuf, OsString, Hint)>,
+    /// Directories whose hints were dropped because they were too many.
+    pub lost: Vec<PathBuf>,
     /// True if events were lost, so that only a sweep can find what happened.
     pub sweep: bool,
 }
@@ -39,31 +46,47 @@ pub struct Watch {
 /// as well, if there is one.
 type Identity = (u64, u64, Option<SystemTime>);
 
+/// Decides whether a file may ever matter; the watcher's thread asks, so that other files wake nobody.
+pub type IsWanted = fn(&Path) -> bool;
+
 /// The board where the watcher's thread pins hints.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Board {
     pinned: Mutex<Pinned>,
     bell: Notify,
+    is_wanted: IsWanted,
 }
 
-/// Hints in the order they came, because messages of one sender are judged in the order it finished them. A finished
-/// file keeps its place if it is closed again: a child of its writer may have inherited the handle.
+/// The hints of each directory; the directories take turns.
 #[derive(Debug, Default)]
 struct Pinned {
-    hints: BTreeMap<u64, (PathBuf, Hint)>,
-    /// The place of a file's latest hint.
-    places: HashMap<PathBuf, u64>,
-    next: u64,
+    directories: BTreeMap<PathBuf, DirectoryHints>,
+    /// The number of hints in all of them.
+    count: usize,
+    /// The directory whose turn was last.
+    last: PathBuf,
+    /// Directories whose hints were dropped.
+    lost: HashSet<PathBuf>,
     /// Directories that were removed, or possibly renamed away.
     gone: HashSet<PathBuf>,
     sweep: bool,
 }
 
+/// Hints in the order they came, because messages of one sender are judged in the order it finished them. A finished
+/// file keeps its place if it is closed again: a child of its writer may have inherited the handle.
+#[derive(Debug, Default)]
+struct DirectoryHints {
+    hints: BTreeMap<u64, (OsString, Hint)>,
+    /// The place of a file's latest hint.
+    places: HashMap<OsString, u64>,
+    next: u64,
+}
+
 impl Watch {
-    /// Starts watching. Without events (exhausted watches, unusual file systems) the sweep does all the work, and the
+    /// Starts watching, for files that are wanted. Without events (exhausted watches, unusual file systems) the sweep does all the work, and the
     /// error says why delivery is slower.
-    pub fn start() -> (Self, Result<(), notify::Error>) {
-        let board = Arc::new(Board::default());
+    pub fn start(is_wanted: IsWanted) -> (Self, Result<(), notify::Error>) {
+        let board = Arc::new(Board::new(is_wanted));
         let pin = Arc::clone(&board);
         match notify::recommended_watcher(move |event| pin.pin(event)) {
             Ok(watcher) => (
@@ -88,7 +111,7 @@ impl Watch {
     pub fn blind() -> Self {
         Self {
             watcher: None,
-            board: Arc::default(),
+            board: Arc::new(Board::new(|_| true)),
             watched: HashMap::new(),
         }
     }
@@ -129,43 +152,54 @@ impl Watch {
         self.board.bell.notified().await;
     }
 
-    /// Takes the events seen so far. The removal of a watched directory needs a sweep.
-    pub fn take(&mut self) -> Seen {
-        let mut pinned = self
-            .board
-            .pinned
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        let Pinned {
-            hints,
-            mut sweep,
-            gone,
-            ..
-        } = std::mem::take(&mut *pinned);
-        for directory in gone {
-            // The watch ended with the directory, even if another one has its name and number by now.
-            sweep |= self.watched.remove(&directory).is_some();
-        }
-        let split = |(path, hint): (PathBuf, Hint)| {
-            let name = path.file_name()?.to_owned();
-            Some((path.parent()?.to_owned(), name, hint))
+    /// Takes at most `most` of the hints seen so far, of each directory its share, and rings again for the others. The
+    /// removal of a watched directory needs a sweep.
+    pub fn take(&mut self, most: usize) -> Seen {
+        let mut pinned = self.board.pinned();
+        let mut seen = Seen {
+            hints: pinned.take_turns(most),
+            lost: pinned.lost.drain().collect(),
+            sweep: std::mem::take(&mut pinned.sweep),
         };
-        Seen {
-            hints: hints.into_values().filter_map(split).collect(),
-            sweep,
+        for directory in pinned.gone.drain() {
+            // The watch ended with the directory, even if another one has its name and number by now.
+            seen.sweep |= self.watched.remove(&directory).is_some();
         }
+        if !pinned.directories.is_empty() {
+            self.board.bell.notify_one();
+        }
+        seen
     }
 }
 
 impl Board {
+    fn new(is_wanted: IsWanted) -> Self {
+        Self {
+            pinned: Mutex::default(),
+            bell: Notify::new(),
+            is_wanted,
+        }
+    }
+
+    fn pinned(&self) -> MutexGuard<'_, Pinned> {
+        self.pinned.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Runs on the watcher's thread, whose queue overflows if this is slow: it only takes notes.
     fn pin(&self, event: Result<notify::Event, notify::Error>) {
-        let mut pinned = self.pinned.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut pinned = self.pinned();
         match event {
             Ok(event) if event.need_rescan() => pinned.sweep = true,
             Ok(event) if is_end_of_directory(event.kind) => pinned.gone.extend(event.paths),
             Ok(event) => match hint_of(event.kind) {
-                Some(hint) => pinned.note(event.paths, hint),
+                Some(hint) => {
+                    let mut paths = event.paths;
+                    paths.retain(|path| (self.is_wanted)(path));
+                    if paths.is_empty() {
+                        return;
+                    }
+                    pinned.note(paths, hint);
+                }
                 None => return,
             },
             Err(_) => pinned.sweep = true,
@@ -177,25 +211,83 @@ impl Board {
 
 impl Pinned {
     fn note(&mut self, paths: Vec<PathBuf>, hint: Hint) {
-        if self.hints.len() >= HINTS_MAX {
-            self.hints.clear();
-            self.places.clear();
+        for path in paths {
+            let (Some(directory), Some(name)) = (path.parent(), path.file_name()) else {
+                continue;
+            };
+            if !self.directories.contains_key(directory) {
+                self.directories
+                    .insert(directory.to_owned(), DirectoryHints::default());
+            }
+            let hints = self.directories.get_mut(directory);
+            let hints = hints.expect("it was there or was put in");
+            let before = hints.hints.len();
+            hints.note(name, hint);
+            let now = hints.hints.len();
+            self.count = self.count + now - before;
+            if now > HINTS_MAX {
+                self.count -= now;
+                self.directories.remove(directory);
+                self.lost.insert(directory.to_owned());
+            }
+        }
+        if self.count > HINTS_OF_ALL_MAX {
+            self.count = 0;
+            self.directories.clear();
             self.sweep = true;
         }
-        for path in paths {
-            let place = self.places.get(&path).copied();
-            let before = place.and_then(|place| self.hints.get(&place));
-            if hint == Hint::Finished && before.is_some_and(|(_, before)| *before == Hint::Finished)
-            {
-                continue;
+    }
+
+    /// Takes hints from each directory in turn, beginning after the one whose turn was last.
+    fn take_turns(&mut self, most: usize) -> Vec<(PathBuf, OsString, Hint)> {
+        let share = (most / self.directories.len().max(1)).max(1);
+        let mut taken = Vec::new();
+        for _ in 0..self.directories.len() {
+            let after = (Bound::Excluded(&self.last), Bound::Unbounded);
+            let next = self.directories.range::<PathBuf, _>(after).next();
+            let Some((directory, _)) = next.or_else(|| self.directories.first_key_value()) else {
+                break;
+            };
+            self.last.clone_from(directory);
+            let hints = self.directories.get_mut(&self.last).expect("it is there");
+            let room = share.min(most - taken.len());
+            for (name, hint) in hints.take(room) {
+                taken.push((self.last.clone(), name, hint));
             }
-            if let Some(place) = place {
-                self.hints.remove(&place);
+            if hints.hints.is_empty() {
+                self.directories.remove(&self.last);
             }
-            self.places.insert(path.clone(), self.next);
-            self.hints.insert(self.next, (path, hint));
-            self.next += 1;
+            if taken.len() >= most {
+                break;
+            }
         }
+        self.count -= taken.len();
+        taken
+    }
+}
+
+impl DirectoryHints {
+    fn note(&mut self, name: &OsStr, hint: Hint) {
+        let place = self.places.get(name).copied();
+        let before = place.and_then(|place| self.hints.get(&place));
+        if hint == Hint::Finished && before.is_some_and(|(_, before)| *before == Hint::Finished) {
+            return;
+        }
+        if let Some(place) = place {
+            self.hints.remove(&place);
+        }
+        self.places.insert(name.to_owned(), self.next);
+        self.hints.insert(self.next, (name.to_owned(), hint));
+        self.next += 1;
+    }
+
+    fn take(&mut self, most: usize) -> Vec<(OsString, Hint)> {
+        let first = (0..most).map_while(|_| self.hints.pop_first());
+        let taken: Vec<_> = first.map(|(_, hint)| hint).collect();
+        for (name, _) in &taken {
+            self.places.remove(name);
+        }
+        taken
     }
 }
 
@@ -234,7 +326,7 @@ mod tests {
         events
             .into_iter()
             .for_each(|event| watch.board.pin(Ok(event)));
-        watch.take()
+        watch.take(usize::MAX)
     }
 
     fn event(kind: EventKind, name: &str) -> Event {
@@ -286,13 +378,63 @@ mod tests {
         assert!(seen(vec![overflow]).sweep);
     }
 
+    fn finished(path: &str) -> Event {
+        Event::new(EventKind::Modify(ModifyKind::Name(RenameMode::To))).add_path(path.into())
+    }
+
     #[test]
-    fn a_flood_of_hints_becomes_one_sweep() {
-        let finished = EventKind::Modify(ModifyKind::Name(RenameMode::To));
-        let flood =
-            (0..=HINTS_MAX).map(|n| Event::new(finished).add_path(format!("/o/{n}.yaml").into()));
-        let seen = seen(flood.collect());
-        assert!(seen.sweep && seen.hints.len() <= HINTS_MAX);
+    fn a_flood_of_hints_costs_the_others_of_its_directory_and_no_other_directory() {
+        let mut events = vec![finished("/other/a.yaml"), finished("/o/before.yaml")];
+        events.extend((0..HINTS_MAX).map(|n| finished(&format!("/o/{n}.yaml"))));
+        let seen = seen(events);
+        assert_eq!(seen.lost, [PathBuf::from("/o")]);
+        assert_eq!(names(&seen), ["a.yaml"]);
+        assert!(!seen.sweep);
+    }
+
+    #[test]
+    fn directories_take_turns_and_what_is_left_rings_again() {
+        let mut watch = Watch::blind();
+        let flood = (0..1_000).map(|n| finished(&format!("/flood/{n}.yaml")));
+        let others = ["/a/1.yaml", "/z/1.yaml", "/z/2.yaml"].map(finished);
+        for event in flood.chain(others) {
+            watch.board.pin(Ok(event));
+        }
+        let mut taken = Vec::new();
+        for round in 1..=101 {
+            let mut context = Context::from_waker(Waker::noop());
+            assert!(pin!(watch.rings()).poll(&mut context).is_ready(), "{round}");
+            let hints = watch.take(10).hints;
+            assert!(hints.len() <= 10);
+            taken.extend(hints);
+            if round == 1 {
+                let others = taken
+                    .iter()
+                    .filter(|(directory, ..)| !directory.ends_with("flood"));
+                assert_eq!(others.count(), 3, "{taken:?}");
+            }
+        }
+        assert_eq!(taken.len(), 1_003, "none is lost");
+        let of_flood = taken
+            .iter()
+            .filter(|(directory, ..)| directory.ends_with("flood"));
+        let expected = (0..1_000).map(|n| OsString::from(format!("{n}.yaml")));
+        assert!(
+            of_flood.map(|(_, name, _)| name.clone()).eq(expected),
+            "in order"
+        );
+    }
+
+    #[test]
+    fn a_file_that_is_not_wanted_wakes_nobody() {
+        let mut watch = Watch::blind();
+        watch.board = Arc::new(Board::new(|path| path.ends_with("a.yaml")));
+        watch.board.pin(Ok(finished("/o/.junk")));
+        let mut context = Context::from_waker(Waker::noop());
+        assert!(pin!(watch.rings()).poll(&mut context).is_pending());
+        watch.board.pin(Ok(finished("/o/a.yaml")));
+        assert!(pin!(watch.rings()).poll(&mut context).is_ready());
+        assert_eq!(names(&watch.take(10)), ["a.yaml"]);
     }
 
     /// Waits for a hint about this file, forever if none comes; earlier files may ring late.
@@ -300,7 +442,12 @@ mod tests {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .build()
             .expect("a runtime");
-        while !watch.take().hints.iter().any(|(_, name, _)| name == file) {
+        while !watch
+            .take(usize::MAX)
+            .hints
+            .iter()
+            .any(|(_, name, _)| name == file)
+        {
             runtime.block_on(watch.rings());
         }
     }
@@ -321,7 +468,7 @@ mod tests {
     fn a_directory_made_again_is_watched_again() {
         let root = tempfile::tempdir().expect("a directory");
         let outbox = root.path().join("outbox");
-        let (mut watch, started) = Watch::start();
+        let (mut watch, started) = Watch::start(|_| true);
         started.expect("events");
         assert!(!watch.keep(&outbox).expect("nothing to watch"));
         std::fs::create_dir(&outbox).expect("an outbox");
@@ -336,7 +483,10 @@ mod tests {
             .build()
             .expect("a runtime");
         runtime.block_on(watch.rings());
-        assert!(watch.take().sweep, "somebody has to look for the new one");
+        assert!(
+            watch.take(usize::MAX).sweep,
+            "somebody has to look for the new one"
+        );
         std::fs::create_dir(&outbox).expect("an outbox");
         assert!(watch.keep(&outbox).expect("a watch"));
         std::fs::write(outbox.join("a.yaml"), "text").expect("a file");

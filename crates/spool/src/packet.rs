@@ -19,7 +19,7 @@ const STILL_MS: u64 = 500;
 /// A file that was linked in looks like that too, so this time must be finite.
 const WRITER_MS: u64 = 3_000;
 /// The most packets remembered; beyond that all are forgotten, which costs each of them `STILL_MS` once.
-const KNOWN_MAX: usize = 1024;
+const KNOWN_MAX: usize = 16_384;
 
 /// The result of reading the file at a packet path.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -49,6 +49,8 @@ pub(crate) struct Packets(Mutex<HashMap<PathBuf, SeenPacket>>);
 struct SeenPacket {
     /// A writer was seen beginning and has not ended since.
     writing: bool,
+    /// A writer was seen closing it, and nobody looked since.
+    unlooked: bool,
     /// The file as its writer left it.
     closed: Option<Stat>,
     /// Since when it has not changed, in milliseconds of the monotonic clock.
@@ -56,8 +58,8 @@ struct SeenPacket {
 }
 
 impl Packets {
-    /// Notes what a watcher saw of the packet at `path`, relative to the root.
-    pub(crate) fn hint(&self, root: &OpenRoot, path: &Path, hint: Hint) {
+    /// Notes what a watcher saw of the packet at `path`, relative to the root. `look` says what a closed one is now.
+    pub(crate) fn hint(&self, path: &Path, hint: Hint, look: impl FnOnce() -> Option<Stat>) {
         let known = match hint {
             Hint::Created | Hint::Growing => SeenPacket {
                 writing: true,
@@ -66,9 +68,9 @@ impl Packets {
             // A second writer that opens the file resets this note: the first one's close says nothing about the
             // second.
             Hint::Finished => {
-                let file = root.disk.open_beneath(&root.handle, path);
-                let closed = file.and_then(|file| root.disk.stat(&file)).ok();
+                let closed = look();
                 SeenPacket {
+                    unlooked: closed.is_none(),
                     closed,
                     ..SeenPacket::default()
                 }
@@ -83,17 +85,25 @@ impl Packets {
         path: &Path,
         stat: &Stat,
         now: Now,
-        is_open: impl FnOnce() -> bool,
+        writer: impl FnOnce() -> Writer,
     ) -> bool {
         let age = u64::try_from(now.wall.saturating_sub(stat.mtime_ns / 1_000_000));
         self.change(path, |known| {
             if known.closed.as_ref() == Some(stat) {
                 return true;
             }
-            let quiet = if known.writing || is_open() {
-                WRITER_MS
+            let writer = if known.writing {
+                Writer::Present
             } else {
-                STILL_MS
+                writer()
+            };
+            if std::mem::take(&mut known.unlooked) && writer == Writer::Absent {
+                known.closed = Some(*stat);
+                return true;
+            }
+            let quiet = match writer {
+                Writer::Present => WRITER_MS,
+                Writer::Absent | Writer::Unknown => STILL_MS,
             };
             // Too young, or dated in the future: only two looks without a change between them prove that it was still.
             let since = match known.still {
@@ -170,8 +180,8 @@ pub(crate) fn read(
     let bytes = disk::read_up_to(&*root.disk, &file, before.size, limit.saturating_add(1))
         .map_err(|source| root.error("read", path, source))?;
     let same = before == look()? && bytes.len() as u64 == before.size;
-    let is_open = || matches!(root.disk.writer(&file), Ok(Writer::Present));
-    let finished = same && packets.is_finished(path, &before, now, is_open);
+    let writer = || root.disk.writer(&file).unwrap_or(Writer::Unknown);
+    let finished = same && packets.is_finished(path, &before, now, writer);
     Ok(if finished {
         PacketRead::Bytes(bytes)
     } else {

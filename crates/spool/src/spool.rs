@@ -280,8 +280,18 @@ impl Spool {
 
     /// Notes what a watcher saw of a file in this folder of `packets/`.
     pub fn hint_packet(&self, folder: &str, file: &FileName, hint: Hint) {
-        self.packets
-            .hint(&self.root, &layout::packets_dir(folder).join(file), hint);
+        let path = layout::packets_dir(folder).join(file);
+        let look = || {
+            let file = self.root.disk.open_beneath(&self.root.handle, &path);
+            file.and_then(|file| self.root.disk.stat(&file)).ok()
+        };
+        self.packets.hint(&path, hint, look);
+    }
+
+    /// Notes the same without a look at the packet: its next reader looks.
+    pub fn note_packet(&self, folder: &str, file: &FileName, hint: Hint) {
+        let path = layout::packets_dir(folder).join(file);
+        self.packets.hint(&path, hint, || None);
     }
 
     /// Delivers like [`Spool::deliver_slice`] while `work` judges the next batch on another core: the two need

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 use message_schema::id::AgentName;
-use spool::{FileName, SpoolError};
+use spool::{FileName, SpoolError, dirs};
 use workspace::clock::Moment;
 use workspace::error::chain;
 
@@ -17,9 +17,16 @@ use crate::watch::Watch;
 const SWEEP_PAUSE: u64 = 30;
 const SWEEP_MAX_MS: u64 = 10_000;
 
+/// The most hints between two passes; the others wait for the next round of the loop.
+const HINTS_PER_ROUND: usize = 256;
+
+/// The most packets between two passes that are looked at because of a hint. The others are looked at when a message
+/// names them.
+const PACKETS_PER_ROUND: usize = 16;
+
 impl Daemon<'_> {
     pub(super) fn start_watching(&mut self) {
-        let (watch, started) = Watch::start();
+        let (watch, started) = Watch::start(may_matter);
         self.watch = watch;
         if let Err(error) = started {
             tracing::warn!(error = %chain(&error), "no events from the file system; the sweep finds everything");
@@ -79,9 +86,10 @@ impl Daemon<'_> {
         }
     }
 
-    /// Passes on the watcher's hints. If it lost some, a sweep finds what happened.
+    /// Passes on some of the watcher's hints. If it lost some, a sweep finds what happened.
     pub(super) fn take_hints(&mut self) {
-        let seen = self.watch.take();
+        let seen = self.watch.take(HINTS_PER_ROUND);
+        let mut packets = 0;
         for (directory, name, hint) in seen.hints {
             let Ok(name) = FileName::new(name.into_encoded_bytes()) else {
                 continue;
@@ -91,15 +99,39 @@ impl Daemon<'_> {
             } else if directory == self.orders {
                 self.mailroom.hint_order();
             } else if directory == self.findings {
-                self.mailroom.hint_packet(&name, hint);
+                packets += 1;
+                if packets <= PACKETS_PER_ROUND {
+                    self.mailroom.hint_packet(&name, hint);
+                } else {
+                    self.mailroom.note_packet(&name, hint);
+                }
             }
         }
+        let lost = seen.lost.iter().filter_map(|lost| self.outboxes.get(lost));
+        let lost: Vec<&str> = lost.map(String::as_str).collect();
         if seen.sweep {
-            self.mailroom.doubt_hints();
+            self.mailroom.doubt_hints(&|_| true);
+        } else {
+            self.mailroom.doubt_hints(&|agent| lost.contains(&agent));
+        }
+        if seen.lost.contains(&self.orders) {
+            self.mailroom.hint_order();
+        }
+        if seen.sweep || !lost.is_empty() {
             self.sweep_again = true;
             self.schedule.set(Duty::Sweep, Some(0));
         }
     }
+}
+
+/// False for a file in an outbox that can be no message.
+fn may_matter(path: &Path) -> bool {
+    let directory = path.parent().and_then(Path::file_name);
+    let name = path
+        .file_name()
+        .map(|name| FileName::new(name.as_encoded_bytes()));
+    directory.is_none_or(|directory| directory != dirs::OUTBOX)
+        || name.is_some_and(|name| name.is_ok_and(|name| spool::is_candidate(&name)))
 }
 
 /// Watches an outbox that is about to be listed: the listing finds earlier files, the watch sees later ones.

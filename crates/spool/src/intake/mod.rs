@@ -233,8 +233,9 @@ impl Intake {
     }
 
     /// Forgets which writers were seen at work: a watcher that lost events may have lost their end as well.
-    pub fn doubt_hints(&mut self) {
-        for (agent, outbox) in &mut self.outboxes {
+    pub fn doubt_hints(&mut self, is_doubted: &dyn Fn(&str) -> bool) {
+        let doubted = |(agent, _): &(&String, _)| is_doubted(agent);
+        for (agent, outbox) in self.outboxes.iter_mut().filter(doubted) {
             for (name, file) in &mut outbox.files {
                 match file.memory.hint {
                     Some(Hint::Created | Hint::Growing) => file.memory.hint = None,

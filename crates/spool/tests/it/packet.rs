@@ -110,6 +110,38 @@ fn a_packet_that_was_seen_closed_is_whole_at_once_until_it_is_changed_again() {
 }
 
 #[test]
+fn a_packet_that_was_seen_closed_and_not_looked_at_is_whole_if_nobody_has_it_open() {
+    let workspace = Workspace::new(&["codex"]);
+    let disk = Arc::new(FaultyDisk::new(BOOT));
+    let opened = Spool::open(workspace.root(), disk.clone(), &mut |_| Ok(()));
+    let spool = opened.expect("a start").spool;
+    workspace.write(PACKET, "findings: []");
+    let read = |mono| {
+        let wall = written(&workspace);
+        spool
+            .view()
+            .read_packet(PACKET, 100, None, Now { mono, wall })
+            .expect("an answer")
+    };
+    disk.set(None);
+    spool.note_packet("findings", &name("a.yaml"), Hint::Finished);
+    assert_eq!(disk.looks(), 0, "the note costs no call");
+    assert!(matches!(read(0), PacketRead::Bytes(_)));
+
+    let writer = std::fs::File::options()
+        .append(true)
+        .open(workspace.path(PACKET))
+        .expect("the packet");
+    spool.note_packet("findings", &name("a.yaml"), Hint::Finished);
+    assert_eq!(read(0), PacketRead::Growing, "a second writer has it open");
+    drop(writer);
+    disk.hide_writers();
+    spool.note_packet("findings", &name("a.yaml"), Hint::Finished);
+    assert_eq!(read(0), PacketRead::Growing, "nobody knows");
+    assert!(matches!(read(500), PacketRead::Bytes(_)));
+}
+
+#[test]
 fn a_writer_that_was_seen_to_begin_may_pause() {
     let workspace = Workspace::new(&["codex"]);
     let spool = open(&workspace);

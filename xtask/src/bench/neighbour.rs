@@ -1,4 +1,4 @@
-//! The noisy neighbour: how a third agent, whose outbox is as bad as we can make it, affects two agents that write to
+//! The noisy neighbour: how a third agent, whose directories are as bad as we can make them, affects two agents that write to
 //! each other, for each kind of noise beside the same two agents alone.
 
 use std::collections::VecDeque;
@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant, SystemTime};
 
 use rustix::fs::{CWD, FileType, Mode, mknodat};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use settled_tests::{hostile, seed};
 
 use super::ground::Ground;
@@ -39,13 +40,15 @@ const WAITING_MAX: usize = 20_000;
 struct Noise<'a> {
     root: &'a Path,
     is_over: &'a AtomicBool,
+    /// Set once what the noise needs is there.
+    is_laid: &'a AtomicBool,
     number: usize,
 }
 
 type Make = fn(&mut Noise<'_>);
 
 /// Every kind of noise, except unreadable files: root can read everything.
-const NOISES: [(&str, Make); 17] = [
+const NOISES: [(&str, Make); 21] = [
     ("messages that name missing packets", held),
     ("the same from the future", held_from_the_future),
     ("documents of 9 900 keys", keys),
@@ -63,6 +66,10 @@ const NOISES: [(&str, Make); 17] = [
     ("correct messages without a pause", correct),
     ("one name replaced again and again", replaced),
     ("files made and removed", removed),
+    ("8 000 packets touched in turn", packets),
+    ("400 000 names that are no messages", junk),
+    ("the same in an inbox", junk_in_inbox),
+    ("16 000 empty files held open", held_open),
 ];
 
 struct Latency {
@@ -135,15 +142,19 @@ fn beside(ground: &Ground, make: Make) -> Result<(Latency, Latency)> {
     )?;
     let served = room::Served::start(root)?;
     let quiet = measure(root, "quiet", &mut limit)?;
-    let is_over = AtomicBool::new(false);
+    let (is_over, is_laid) = (AtomicBool::new(false), AtomicBool::new(false));
     let noisy = std::thread::scope(|scope| {
         scope.spawn(|| {
             make(&mut Noise {
                 root,
                 is_over: &is_over,
+                is_laid: &is_laid,
                 number: 0,
             });
         });
+        while !is_laid.load(Ordering::Relaxed) {
+            std::thread::sleep(PAUSE);
+        }
         std::thread::sleep(HEAD_START);
         let noisy = measure(root, "noisy", &mut limit);
         is_over.store(true, Ordering::Relaxed);
@@ -201,6 +212,7 @@ impl Noise<'_> {
                 std::thread::sleep(Duration::from_millis(20));
             }
         }
+        self.is_laid.store(true, Ordering::Relaxed);
         self.number += 1;
         let path = self.outbox().join(format!("{:07}.yaml", self.number));
         (!self.is_over.load(Ordering::Relaxed)).then_some(path)
@@ -219,6 +231,7 @@ impl Noise<'_> {
     }
 
     fn wait(&self) {
+        self.is_laid.store(true, Ordering::Relaxed);
         while !self.is_over.load(Ordering::Relaxed) {
             std::thread::sleep(Duration::from_millis(5));
         }
@@ -386,4 +399,44 @@ fn removed(noise: &mut Noise<'_>) {
     while let Some(path) = noise.next() {
         let _ = std::fs::write(&path, "x").and_then(|()| std::fs::remove_file(path));
     }
+}
+
+fn packets(noise: &mut Noise<'_>) {
+    let findings = noise.root.join("packets/findings");
+    while noise.next().is_some() {
+        let packet = findings.join(format!("{}.yaml", noise.number % 8_000));
+        let file = File::options().append(true).create(true).open(packet);
+        let _ = file.and_then(|mut file| file.write_all(b"x"));
+    }
+}
+
+fn junk(noise: &mut Noise<'_>) {
+    fill(&noise.outbox());
+    noise.wait();
+}
+
+fn junk_in_inbox(noise: &mut Noise<'_>) {
+    fill(&noise.outbox().with_file_name("inbox"));
+    noise.wait();
+}
+
+fn fill(directory: &Path) {
+    for number in 0..400_000 {
+        let _ = File::create(directory.join(format!("junk-{number}")));
+    }
+}
+
+fn held_open(noise: &mut Noise<'_>) {
+    let limit = getrlimit(Resource::Nofile);
+    let raised = Rlimit {
+        current: limit.maximum,
+        ..limit
+    };
+    // With fewer files than that it is less noise.
+    let _ = setrlimit(Resource::Nofile, raised);
+    let held: Vec<File> = (0..16_000)
+        .map_while(|number| File::create(noise.outbox().join(format!("{number}.yaml"))).ok())
+        .collect();
+    noise.wait();
+    drop(held);
 }

@@ -2,11 +2,11 @@
 
 use std::io::ErrorKind;
 use std::os::unix::net::UnixDatagram;
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use settled_tests::mailroom::{Daemon, Mailroom};
-use settled_tests::{age, names, seed, wait, write};
+use settled_tests::{age, names, read, seed, wait, write};
 
 /// The limit for a message without a limit of its own.
 const SOON: Duration = Duration::from_secs(20);
@@ -99,7 +99,7 @@ fn a_daemon_that_cannot_start_never_says_that_it_is_ready() {
     assert!(first.terminate().success());
 }
 
-/// A pipe as the config blocks its reader: the loop hangs while the process lives.
+/// A sync of the ledger takes ten seconds: the loop hangs while the process lives.
 #[test]
 fn a_loop_that_hangs_gives_no_sign_of_life() {
     let mailroom = Mailroom::new(&["claude", "codex"]);
@@ -114,17 +114,25 @@ fn a_loop_that_hangs_gives_no_sign_of_life() {
         );
     }
 
-    let config = mailroom.root().join("settled.toml");
-    std::fs::remove_file(&config).expect("the config is there");
-    assert!(
-        Command::new("mkfifo")
-            .arg(&config)
-            .status()
-            .expect("mkfifo can be run")
-            .success()
-    );
-    daemon.hang_up();
-    supervisor.hears("RELOADING=1");
+    let pid = daemon.pid().as_raw_nonzero().to_string();
+    let mut tracer = Command::new("strace")
+        .args(["-e", "trace=fdatasync", "-o", "/dev/null"])
+        .args(["-e", "inject=fdatasync:delay_enter=10s", "-p", &pid])
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("strace can be run");
+    wait::until("strace to hold it", || {
+        !read(format!("/proc/{pid}/status")).contains("TracerPid:\t0\n")
+    });
+    let note = seed::note("question", "q-1", "claude", "codex", "?");
+    mailroom.post("claude", "a.yaml", &note);
+    let ledger = mailroom
+        .root()
+        .join(".settled/ledger/00000000000000000001.jsonl");
+    wait::until("the batch to be written", || {
+        ledger.metadata().is_ok_and(|data| data.len() > 0)
+    });
+    while supervisor.next_within(Duration::from_millis(1)).is_some() {}
     assert_eq!(
         supervisor.next_within(PATIENCE),
         None,
@@ -133,7 +141,7 @@ fn a_loop_that_hangs_gives_no_sign_of_life() {
 
     // The supervisor's reaction.
     assert!(!daemon.kill().success());
-    std::fs::remove_file(&config).expect("the pipe is there");
+    tracer.wait().expect("our child");
     let daemon = supervisor.start(&mailroom);
     supervisor.hears("READY=1");
     assert!(daemon.terminate().success());

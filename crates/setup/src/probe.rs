@@ -14,7 +14,7 @@ use runner::stream::cause::{Cause, ProgramFailure};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use toml_edit::DocumentMut;
-use workspace::config::FILE;
+use workspace::config::{self, FILE};
 
 use crate::section::KnownProgram;
 use crate::version::Versions;
@@ -492,7 +492,7 @@ struct OwnConfig {
 /// The agent's section in a config of its own. Paths in the original are relative to its workspace, so they become
 /// absolute.
 fn own_config(root: &Path, agent: &str) -> std::io::Result<OwnConfig> {
-    let text = std::fs::read_to_string(root.join(FILE))?;
+    let text = config::read_text(&root.join(FILE))?;
     let whole: DocumentMut = text.parse().map_err(std::io::Error::other)?;
     let mut own = DocumentMut::new();
     own["agents"] = toml_edit::table();

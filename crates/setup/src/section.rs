@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use message_schema::id::AgentName;
 use toml_edit::{Array, DocumentMut, InlineTable, Item, Table, value};
 use workspace::atomic_file;
-use workspace::config::{Config, ConfigError, FILE};
+use workspace::config::{self, Config, ConfigError, FILE};
 
 /// The keys that a set-up decides; a person decides all others.
 const KEYS: [&str; 7] = [
@@ -302,7 +302,7 @@ impl SetUp {
             path: path.clone(),
             source,
         };
-        let before = match std::fs::read_to_string(&path) {
+        let before = match config::read_text(&path) {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => String::new(),
             read => read.map_err(failed)?,
         };

@@ -13,6 +13,7 @@ mod sandbox;
 mod shared;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::io;
 use std::path::{Path, PathBuf};
 
 use ::runner::stream::OutputFormat;
@@ -23,6 +24,8 @@ use review::{
     Policy, Profile, Role, RuntimeClock, ThreadMode,
 };
 use serde::Deserialize;
+
+use crate::regular_file;
 
 pub use self::budget::{BudgetSection, LimitSection};
 pub use self::handoff::HandoffSection;
@@ -36,6 +39,9 @@ pub use self::shared::{OF_AN_AGENT, OF_ONE_HOST, shared_part};
 
 /// The name of the config file.
 pub const FILE: &str = "settled.toml";
+
+/// The largest config that is read, in bytes.
+const BYTES_MAX: u64 = 1 << 20;
 
 /// The config that `settled init` writes: every key with its default, commented out.
 pub const TEMPLATE: &str = include_str!("settled.toml");
@@ -184,7 +190,7 @@ pub enum ConfigError {
         /// The file.
         path: PathBuf,
         /// The error of the operating system.
-        source: std::io::Error,
+        source: io::Error,
     },
     /// The file is not a valid config (`config_invalid`).
     #[error("{path}:{line}:{column}: config_invalid: {message}", path = path.display())]
@@ -204,9 +210,15 @@ impl Config {
     /// Reads the workspace's config; a workspace without one has the defaults.
     pub fn load(root: &Path) -> Result<Self, ConfigError> {
         let path = root.join(FILE);
-        match std::fs::read(&path) {
-            Ok(bytes) => Self::from_bytes(&bytes, &path),
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Self::default()),
+        match regular_file::read_followed(&path, BYTES_MAX) {
+            Ok(Some(bytes)) => Self::from_bytes(&bytes, &path),
+            Ok(None) => Err(ConfigError::Invalid {
+                path,
+                line: 1,
+                column: 1,
+                message: not_a_config(),
+            }),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Self::default()),
             Err(source) => Err(ConfigError::Unreadable { path, source }),
         }
     }
@@ -291,6 +303,19 @@ impl Config {
                 .collect(),
         }
     }
+}
+
+/// Reads the text of a config's file. Waits for nobody: a pipe, a device or a file above 1 MiB is an error.
+pub fn read_text(path: &Path) -> io::Result<String> {
+    let bytes = regular_file::read_followed(path, BYTES_MAX)?;
+    let bytes = bytes.ok_or_else(|| io::Error::other(not_a_config()))?;
+    String::from_utf8(bytes).map_err(io::Error::other)
+}
+
+fn not_a_config() -> String {
+    format!(
+        "expected a regular file of at most {BYTES_MAX} bytes; put one there, or remove it for the defaults"
+    )
 }
 
 fn text_of<'b>(bytes: &'b [u8], path: &Path) -> Result<&'b str, ConfigError> {

@@ -18,9 +18,18 @@ pub fn read(path: &Path, max: u64) -> io::Result<Option<Vec<u8>>> {
 
 /// Opens whatever is under that path for reading, but follows no symbolic link at its end. Waits for nobody.
 pub fn open(path: &Path) -> io::Result<File> {
-    let flags = OFlags::NONBLOCK | OFlags::NOFOLLOW | OFlags::NOCTTY;
+    open_with(path, OFlags::NONBLOCK | OFlags::NOFOLLOW | OFlags::NOCTTY)
+}
+
+fn open_with(path: &Path, flags: OFlags) -> io::Result<File> {
     let flags = i32::try_from(flags.bits()).expect("the flags of an opening are few");
     File::options().read(true).custom_flags(flags).open(path)
+}
+
+/// Reads a file like [`read`], but follows a symbolic link at its end, for files that only the workspace's owner writes.
+pub fn read_followed(path: &Path, max: u64) -> io::Result<Option<Vec<u8>>> {
+    let flags = OFlags::NONBLOCK | OFlags::NOCTTY;
+    regular(open_with(path, flags), max)
 }
 
 /// Reads a file like [`read`], but follows no symbolic link in any part of `path`, which is relative to `root`, and does
@@ -85,6 +94,9 @@ mod tests {
         for name in ["link", "pipe", "socket", "sparse", "folder"] {
             assert_eq!(found(name, 1 << 20), None, "{name}");
         }
+        let followed = |name: &str| read_followed(&at(name), 1 << 20).expect("an answer");
+        assert_eq!(followed("link").as_deref(), Some(&b"four"[..]));
+        assert_eq!((followed("pipe"), followed("door")), (None, None));
         let missing = read(&at("missing"), 4).expect_err("there is none");
         assert_eq!(missing.kind(), io::ErrorKind::NotFound);
         for name in ["door/file", "../file", "/etc/hostname"] {

@@ -5,7 +5,7 @@ use std::os::unix::fs::{PermissionsExt as _, chown, symlink};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use rustix::fs::{OFlags, fcntl_setfl};
+use rustix::fs::{CWD, FileType, Mode, OFlags, fcntl_setfl};
 use rustix::process::Signal;
 use settled_tests::mailroom::Mailroom;
 use settled_tests::wait;
@@ -63,6 +63,36 @@ fn removing_the_lock_file_lets_no_second_daemon_in() {
     let letters = post(root, Mix::Notes, 3, 1);
     cleared(root);
     assert_eq!(serving.terminate().0, Some(0));
+    adds_up(root, &letters);
+}
+
+#[test]
+fn a_config_that_is_no_regular_file_is_waited_for_by_nobody() {
+    let mailroom = mailroom();
+    let root = mailroom.root();
+    let config = root.join("settled.toml");
+    let pipe = || {
+        let _ = std::fs::remove_file(&config);
+        rustix::fs::mknodat(CWD, &config, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0)
+            .expect("a pipe");
+    };
+    let says = "config_invalid: expected a regular file of at most 1048576 bytes";
+    let serving = Serving::at(root);
+    pipe();
+    serving.hang_up();
+    serving.says(says);
+    let letters = post(root, Mix::Notes, 2, 1);
+    cleared(root);
+    assert_eq!(serving.terminate().0, Some(0));
+    let (code, said) = once(root);
+    assert!(code == Some(2) && said.contains(says), "{code:?}: {said}");
+    std::fs::remove_file(&config).expect("the pipe");
+    std::os::unix::fs::symlink("/dev/null", &config).expect("a link");
+    assert_eq!(once(root).0, Some(2), "a device behind a link");
+    std::fs::remove_file(&config).expect("the link");
+    settled_tests::write(root.join("elsewhere.toml"), "[rounds]\nmax = 3\n");
+    std::os::unix::fs::symlink("elsewhere.toml", &config).expect("a link");
+    assert_eq!(once(root).0, Some(0), "a file behind a link");
     adds_up(root, &letters);
 }
 

@@ -6,7 +6,7 @@ use toml_edit::{DocumentMut, Item, Table, value};
 use views::exit::Exit;
 use views::failure::Failure;
 use workspace::atomic_file;
-use workspace::config::{Config, FILE, OF_AN_AGENT, OF_ONE_HOST, SharedLog};
+use workspace::config::{self, Config, FILE, OF_AN_AGENT, OF_ONE_HOST, SharedLog};
 
 /// The keys of `[ledger]` that joining writes.
 const KEYS: [&str; 3] = ["log", "workspace", "host"];
@@ -85,7 +85,7 @@ pub(super) fn take_policy(root: &Path, policy: &str) -> Result<(), Failure> {
 /// Reads this host's config; empty if there is none.
 pub(super) fn text(root: &Path) -> Result<String, Failure> {
     let path = root.join(FILE);
-    match std::fs::read_to_string(&path) {
+    match config::read_text(&path) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(String::new()),
         read => read
             .map_err(|error| Failure::plain(Exit::Failed, format!("{}: {error}", path.display()))),

@@ -85,7 +85,7 @@ impl IsolatedUsers {
     /// Writes the users into `settled.toml` atomically.
     pub fn write_users(&self, root: &Path) -> Result<(), IsolationError> {
         let path = root.join(config::FILE);
-        let before = std::fs::read_to_string(&path)?;
+        let before = config::read_text(&path)?;
         let text = with_users(&before, &self.agents);
         let users = Config::parse(&text, &path).map(|config| config.users());
         let is_said = |(name, user): (&AgentName, &User)| {

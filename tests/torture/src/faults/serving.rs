@@ -83,6 +83,11 @@ impl Serving {
         });
     }
 
+    /// Asks it to read its config again.
+    pub fn hang_up(&self) {
+        kill_process(Pid::from_child(&self.child), Signal::HUP).expect("it runs");
+    }
+
     /// True if it ended but nobody has waited for it yet.
     fn is_over(&self) -> bool {
         let stat =

@@ -12,7 +12,7 @@ pub(crate) fn read(file: &Path) -> io::Result<Vec<u8>> {
     if file == Path::new("-") {
         limited_read::read(io::stdin().lock())
     } else {
-        limited_read::read(File::open(file)?)
+        limited_read::read_file(file)
     }
 }
 

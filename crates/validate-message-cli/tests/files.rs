@@ -5,6 +5,7 @@ use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
+use rustix::fs::{CWD, FileType, Mode, mknodat};
 use serde_json::Value;
 
 pub(crate) const FEEDBACK: &str = "id: f-1\nfrom: codex\nto: claude\ntype: review_feedback\npriority: P1\n\
@@ -226,6 +227,32 @@ fn a_message_may_come_from_standard_input() {
         1,
         "-:9:20: packet_missing: ",
     );
+}
+
+#[test]
+fn a_pipe_is_read_to_its_end_and_one_without_a_writer_is_not_waited_for() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let at = directory.path();
+    let pipe = at.join("pipe");
+    let mode = Mode::RUSR | Mode::WUSR;
+    mknodat(CWD, &pipe, FileType::Fifo, mode, 0).expect("a pipe");
+    for args in [&["pipe"][..], &["fmt", "pipe"]] {
+        let output = run(at, args, "");
+        assert_eq!(output.status.code(), Some(3), "{args:?}");
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(said.contains("a FIFO that nobody has open"), "{said}");
+    }
+    let writer = std::thread::spawn(move || {
+        let mut pipe = fs::OpenOptions::new().write(true).open(pipe)?;
+        let (head, rest) = NOTE.split_at(40);
+        pipe.write_all(head.as_bytes())?;
+        std::thread::sleep(std::time::Duration::from_millis(1_500));
+        pipe.write_all(rest.as_bytes())
+    });
+    assert_eq!(run(at, &["pipe"], "").status.code(), Some(0));
+    writer.join().expect("a writer").expect("a reader");
+    assert_eq!(run(at, &["/dev/stdin"], NOTE).status.code(), Some(0));
+    assert_eq!(run(at, &["/dev/null"], "").status.code(), Some(1), "empty");
 }
 
 #[test]

@@ -1,13 +1,12 @@
 //! Finds the packet that a message names: beneath the workspace only, and through no symlink.
 
-use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 
 use message_schema::id::PacketPath;
 use validate_message::PacketInput;
 
-use crate::limited_read::{READ_MAX, read};
+use crate::limited_read::{READ_MAX, read_file};
 
 /// A packet as it was found.
 pub(crate) enum FoundPacket {
@@ -62,7 +61,7 @@ pub(crate) fn open_beneath(root: &Path, path: &PacketPath) -> io::Result<FoundPa
     if !at.symlink_metadata()?.is_file() {
         return Ok(FoundPacket::Unsafe("it is not a regular file".to_owned()));
     }
-    read(File::open(&at)?).map(|bytes| sized(bytes, at))
+    read_file(&at).map(|bytes| sized(bytes, at))
 }
 
 /// Refuses a path outside of `packets/`: the daemon opens nothing else, and a file in a mailbox is no packet.

@@ -1,7 +1,6 @@
 //! Judges one message: reads its bytes and those of its packet once, and hands both to the rules. A findings packet
 //! given in place of a message is judged alone.
 
-use std::fs::File;
 use std::io;
 use std::path::PathBuf;
 
@@ -16,7 +15,7 @@ use super::severity::Severities;
 use super::staged::Staged;
 use super::subject::Subject;
 use super::verdict::{Outcome, Texts, Verdict};
-use crate::limited_read::read;
+use crate::limited_read::{read, read_file};
 
 /// The options of the command, and git's index if that is checked.
 pub(crate) struct Lookup {
@@ -87,7 +86,7 @@ fn alone(packet: &[u8]) -> (Vec<Violation>, bool) {
 fn bytes(subject: &Subject, lookup: &Lookup) -> io::Result<Vec<u8>> {
     match (subject, &lookup.staged) {
         (Subject::Stdin(_), _) => read(io::stdin().lock()),
-        (Subject::File(path), _) => read(File::open(path)?),
+        (Subject::File(path), _) => read_file(path),
         (Subject::Lost(_, why), _) => Err(io::Error::other(why.clone())),
         (Subject::Staged(blob), Some(staged)) => staged.read(blob),
         (Subject::Staged(_), None) => unreachable!("a blob comes out of the index"),
@@ -121,7 +120,7 @@ fn packet(
         return Ok(None);
     };
     if let Some(packet) = &lookup.packet {
-        return read(File::open(packet)?).map(|bytes| Some(packet::sized(bytes, packet.clone())));
+        return read_file(packet).map(|bytes| Some(packet::sized(bytes, packet.clone())));
     }
     if let (Subject::Staged(blob), Some(staged)) = (subject, &lookup.staged) {
         return staged.packet(blob, lookup.root.as_deref(), &path).map(Some);

@@ -19,6 +19,7 @@ mod sweeping;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use chrono::TimeDelta;
@@ -158,6 +159,7 @@ impl Mailroom {
         sharing: Option<Sharing>,
         open: impl FnOnce(&mut dyn Fold) -> Result<Opened, SpoolError>,
     ) -> Result<(Self, Recovery), MailroomError> {
+        survive_size_limit();
         let config = Config::load(root)?;
         if let (None, Some(log)) = (&sharing, &config.ledger.log) {
             return Err(MailroomError::Shared { log: log.clone() });
@@ -526,6 +528,15 @@ impl Pass {
             Record::Judged(Judgement::Refused(_)) => self.refused += 1,
             Record::Event(_) => self.events += 1,
         }
+    }
+}
+
+/// Handles the signal of a file that would become too large, so that the write fails like one on a full disk instead of
+/// ending the process. Commands of agents start without this handler.
+fn survive_size_limit() {
+    let signal = rustix::process::Signal::XFSZ.as_raw();
+    if let Err(error) = signal_hook::flag::register(signal, Arc::new(AtomicBool::new(false))) {
+        tracing::debug!(%error, "a limit on the size of files ends this process");
     }
 }
 

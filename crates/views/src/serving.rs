@@ -36,7 +36,7 @@ fn advice(error: &SpoolError) -> (Exit, &'static str, &'static str) {
         SpoolError::Io { source, .. }
             if matches!(
                 source.kind(),
-                ErrorKind::StorageFull | ErrorKind::QuotaExceeded
+                ErrorKind::StorageFull | ErrorKind::QuotaExceeded | ErrorKind::FileTooLarge
             ) =>
         {
             (

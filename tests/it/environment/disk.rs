@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::io::Write as _;
+use std::process::Command;
 
 use settled_tests::wait;
 use settled_torture::faults::{Errno, Fault, Serving, Span, serve, striking};
@@ -62,6 +63,29 @@ fn a_full_disk_ends_serve_once_with_exit_code_9() {
     std::fs::remove_file(mount.path().join("filler")).expect("room again");
     assert_eq!(once(&root).0, Some(0));
     adds_up(&root, &letters);
+}
+
+#[test]
+fn a_limit_on_the_size_of_files_is_like_a_full_disk() {
+    let mailroom = mailroom();
+    let root = mailroom.root();
+    let letters = post(root, Mix::Notes, 6, 1);
+    let limited = |commands: &[&str]| {
+        let mut shell = Command::new("bash");
+        shell.args(["-c", "ulimit -f 3; exec \"$0\" \"$@\""]);
+        shell.arg(settled_tests::binaries::settled()).args(commands);
+        shell.arg(root);
+        shell
+    };
+    let output = limited(&["serve", "--once"]).output().expect("a shell");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(9), "{said}");
+    assert!(said.contains("File too large"), "{said}");
+    let serving = Serving::start(root, limited(&["serve"]));
+    serving.says("cannot write the ledger; nothing is lost, will retry");
+    assert_eq!(serving.terminate().0, Some(0));
+    assert_eq!(once(root).0, Some(0));
+    adds_up(root, &letters);
 }
 
 #[test]

@@ -117,6 +117,22 @@ fn a_log_that_nobody_reads_or_can_hold_holds_up_no_message() {
     let (_reader, full) = full_pipe();
     unread.stderr(full);
     delivers(&mailroom, &mut unread);
+    let mailroom = self::mailroom();
+    let (reader, gone) = std::io::pipe().expect("a pipe");
+    drop(reader);
+    let mut unread = serve(&[], mailroom.root());
+    unread.stderr(gone.try_clone().expect("a second handle"));
+    unread.stdout(gone);
+    delivers(&mailroom, &mut unread);
+}
+
+#[test]
+fn up_serves_although_nobody_reads_what_it_says_first() {
+    let mailroom = mailroom();
+    let (_reader, full) = full_pipe();
+    let mut up = Command::new(settled_tests::binaries::settled());
+    up.arg("up").arg(mailroom.root()).stdout(full);
+    delivers(&mailroom, &mut up);
 }
 
 /// A full pipe whose reader never reads.

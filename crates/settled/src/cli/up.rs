@@ -1,5 +1,8 @@
 //! `settled up`: creates the workspace if it is missing, and serves it.
 
+use std::sync::mpsc;
+use std::time::Duration;
+
 use spool::dirs;
 use workspace::directory;
 
@@ -38,11 +41,17 @@ pub(super) fn run(args: &Args, context: Context) -> Result<Exit, Failure> {
         return Err(Failure::plain(Exit::Usage, message).next(next));
     }
     let made = directory::init(root, &args.agents.agents).map_err(|error| failed(&error))?;
-    if !made.is_empty() {
-        print(&format!("made the workspace {}\n", root.display()))?;
-    }
     let agents = directory::agents(root).map_err(|error| failed(&error))?;
-    print(&what_next(root, &agents))?;
+    let mut told = what_next(root, &agents);
+    if !made.is_empty() {
+        told.insert_str(0, &format!("made the workspace {}\n", root.display()));
+    }
+    let (done, printed) = mpsc::channel();
+    std::thread::spawn(move || done.send(print(&told)));
+    // A reader of the output that stalls holds up no mail.
+    if let Ok(printed) = printed.recv_timeout(Duration::from_secs(1)) {
+        printed?;
+    }
     serve::logged(root, args.log)
 }
 

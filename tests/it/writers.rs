@@ -155,6 +155,22 @@ fn a_writer_that_began_before_a_start_is_waited_for() {
 }
 
 #[test]
+fn a_writer_that_dates_its_file_back_before_a_start_is_waited_for() {
+    let mailroom = Mailroom::new(&["claude", "codex"]);
+    let text = seed::note("question", "q-1", "claude", "codex", "one\ntwo\n");
+    let (head, rest) = text.split_once("two").expect("a second line");
+    let path = mailroom.agent("claude", "outbox").join("a.yaml");
+    let mut file = begin(&path, head);
+    settled_tests::age(&path);
+    let _daemon = mailroom.serve();
+    std::thread::sleep(PAUSE);
+    file.write_all(format!("two{rest}").as_bytes())
+        .expect("room");
+    drop(file);
+    assert_eq!(mailroom.delivered("codex", "a.yaml"), text);
+}
+
+#[test]
 fn a_writer_that_began_before_a_restart_is_waited_for() {
     for pause in PAUSES {
         let mailroom = Mailroom::new(&["claude", "codex"]);

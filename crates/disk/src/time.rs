@@ -1,5 +1,10 @@
 //! The time, handed in by the caller: no clock is read here, so a test sets the time.
 
+use disk::Stat;
+
+/// A change this far in the future, in milliseconds, shows that the clock was set back.
+const CLOCK_BACK_MS: i64 = 3_600_000;
+
 /// The time, as the caller's clocks show it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Now {
@@ -7,4 +12,17 @@ pub struct Now {
     pub mono: u64,
     /// Milliseconds since 1970, UTC.
     pub wall: i64,
+}
+
+impl Now {
+    /// Returns how many milliseconds ago a file was last changed; 0 if that is in the future. A writer can set the time
+    /// of the content, but not that of the last change to anything about the file.
+    pub(crate) fn age_ms(self, file: &Stat) -> u64 {
+        let (written, changed) = (file.mtime_ns / 1_000_000, file.ctime_ns / 1_000_000);
+        let last = match changed.saturating_sub(self.wall) {
+            ahead if ahead > CLOCK_BACK_MS => written,
+            _ => written.max(changed),
+        };
+        u64::try_from(self.wall.saturating_sub(last)).unwrap_or(0)
+    }
 }

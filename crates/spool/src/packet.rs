@@ -87,7 +87,6 @@ impl Packets {
         now: Now,
         writer: impl FnOnce() -> Writer,
     ) -> bool {
-        let age = u64::try_from(now.wall.saturating_sub(stat.mtime_ns / 1_000_000));
         self.change(path, |known| {
             if known.closed.as_ref() == Some(stat) {
                 return true;
@@ -111,7 +110,7 @@ impl Packets {
                 Some(_) | None => now.mono,
             };
             known.still = Some((*stat, since));
-            age.is_ok_and(|age| age >= quiet) || now.mono.saturating_sub(since) >= quiet
+            now.age_ms(stat) >= quiet || now.mono.saturating_sub(since) >= quiet
         })
     }
 

@@ -26,7 +26,7 @@ const ABANDONED_MS: u64 = 60_000;
 /// the first.
 const LINK_MS: u64 = 2_000;
 /// A change within this many milliseconds before the read may not show in the modification time.
-const FRESH_MS: i64 = 50;
+const FRESH_MS: u64 = 50;
 
 /// The reason a file cannot be read as a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -94,7 +94,7 @@ pub(super) struct Memory {
     /// The time of the first look that found a second name, in milliseconds of the monotonic clock.
     pub(super) first: Option<u64>,
     /// The file at the last look, and since when it has not changed, by the same clock.
-    pub(super) still: Option<(Stamp, u64)>,
+    pub(super) still: Option<(Stat, u64)>,
     pub(super) hint: Option<Hint>,
     /// A writer had it open at an earlier look.
     pub(super) was_open: bool,
@@ -121,6 +121,8 @@ pub(super) struct FinishedFile {
     pub(super) owner: u32,
     pub(super) body: Body,
     pub(super) may_grow: bool,
+    /// The milliseconds since its last change.
+    pub(super) age_ms: u64,
 }
 
 /// The result of opening and reading a file.
@@ -161,12 +163,13 @@ pub(super) fn look(
             owner: stat.uid,
             body: Body::Unfit(unfit),
             may_grow: false,
+            age_ms: now.age_ms(&stat),
         })
     };
     if let Some(kind) = unfit_kind(stat.kind) {
         return Ok(unfit(kind));
     }
-    if let Some(until) = wait_until(&stamp, memory, rules, now) {
+    if let Some(until) = wait_until(&stat, memory, rules, now) {
         return Ok(Readiness::Wait(until));
     }
     if stat.links > 1 {
@@ -195,6 +198,7 @@ pub(super) fn look(
                 owner: stat.uid,
                 body: Body::Message { bytes, digest },
                 may_grow,
+                age_ms: now.age_ms(&stat),
             }))
         }
         Ok(ReadOutcome::Unfinished(readiness)) => Ok(readiness),
@@ -232,14 +236,13 @@ impl Opening<'_> {
         if disk.stat(&file)? != *self.seen {
             return Ok(ReadOutcome::Changed);
         }
-        let stamp = stamp(self.seen, now);
         let mut may_grow = false;
         if memory.hint != Some(Hint::Finished) {
             let writer = disk.writer(&file)?;
-            if let Some(readiness) = readiness_of(writer, &stamp, memory, now) {
+            if let Some(readiness) = readiness_of(writer, self.seen, memory, now) {
                 return Ok(ReadOutcome::Unfinished(readiness));
             }
-            may_grow = writer != Writer::Absent && !is_older(&stamp, ABANDONED_MS, now);
+            may_grow = writer != Writer::Absent && now.age_ms(self.seen) < ABANDONED_MS;
         }
         let bytes = disk::read_up_to(disk, &file, self.seen.size, size_max.saturating_add(1))?;
         let same = disk.stat(&file)? == *self.seen && bytes.len() as u64 == self.seen.size;
@@ -252,22 +255,23 @@ impl Opening<'_> {
 }
 
 /// Returns whether to leave a file alone that nobody saw closed, from what the kernel says of its writers.
-fn readiness_of(writer: Writer, stamp: &Stamp, memory: &mut Memory, now: Now) -> Option<Readiness> {
+fn readiness_of(writer: Writer, seen: &Stat, memory: &mut Memory, now: Now) -> Option<Readiness> {
     match writer {
         Writer::Absent => None,
-        Writer::Present => still_until(stamp, memory, WRITER_MS, now).map(Readiness::Open),
-        Writer::Unknown => still_until(stamp, memory, UNKNOWN_MS, now).map(Readiness::Wait),
+        Writer::Present => still_until(seen, memory, WRITER_MS, now).map(Readiness::Open),
+        Writer::Unknown => still_until(seen, memory, UNKNOWN_MS, now).map(Readiness::Wait),
     }
 }
 
 /// Returns until when to leave a file alone because it may not be finished.
-fn wait_until(stamp: &Stamp, memory: &mut Memory, rules: Rules, now: Now) -> Option<u64> {
+fn wait_until(seen: &Stat, memory: &mut Memory, rules: Rules, now: Now) -> Option<u64> {
     if let Some((given, until)) = memory.given {
-        if same_file(&given, stamp) && now.mono < until {
+        let is_same = same_file(&given, &stamp(seen, now));
+        if is_same && now.mono < until {
             return Some(until);
         }
         memory.given = None;
-        if same_file(&given, stamp) {
+        if is_same {
             return None;
         }
     }
@@ -277,33 +281,22 @@ fn wait_until(stamp: &Stamp, memory: &mut Memory, rules: Rules, now: Now) -> Opt
         Some(Hint::Growing) => WRITER_MS.max(rules.quiet_ms),
         None => rules.quiet_ms,
     };
-    still_until(stamp, memory, quiet, now)
+    still_until(seen, memory, quiet, now)
 }
 
 /// Returns until when to leave a file alone so that it was unchanged for this long.
-fn still_until(stamp: &Stamp, memory: &mut Memory, quiet: u64, now: Now) -> Option<u64> {
-    if is_older(stamp, quiet, now) {
+fn still_until(seen: &Stat, memory: &mut Memory, quiet: u64, now: Now) -> Option<u64> {
+    if now.age_ms(seen) >= quiet {
         return None;
     }
     // Too young, or dated in the future: only two looks without a change between them prove that it was still.
     let since = match memory.still {
-        Some((before, since)) if same_file(&before, stamp) => since,
+        Some((before, since)) if before == *seen => since,
         Some(_) | None => now.mono,
     };
-    memory.still = Some((*stamp, since));
+    memory.still = Some((*seen, since));
     let until = since.saturating_add(quiet);
     (now.mono < until).then_some(until)
-}
-
-/// Returns whether a file was last changed longer ago than this; false if its date is in the future.
-fn is_older(stamp: &Stamp, ms: u64, now: Now) -> bool {
-    age(stamp, now) >= ms
-}
-
-/// Returns how many milliseconds ago a file was last changed; 0 if its date is in the future.
-pub(super) fn age(stamp: &Stamp, now: Now) -> u64 {
-    let age = now.wall.saturating_sub(stamp.mtime_ns / 1_000_000);
-    u64::try_from(age).unwrap_or(0)
 }
 
 fn same_file(one: &Stamp, other: &Stamp) -> bool {
@@ -311,12 +304,11 @@ fn same_file(one: &Stamp, other: &Stamp) -> bool {
 }
 
 fn stamp(stat: &Stat, now: Now) -> Stamp {
-    let age = now.wall.saturating_sub(stat.mtime_ns / 1_000_000);
     Stamp {
         ino: stat.ino,
         size: stat.size,
         mtime_ns: stat.mtime_ns,
-        fresh: age < FRESH_MS,
+        fresh: now.age_ms(stat) < FRESH_MS,
     }
 }
 

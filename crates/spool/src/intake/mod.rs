@@ -486,7 +486,7 @@ impl Intake {
                     owner: finished.owner,
                     body: finished.body,
                     may_grow: finished.may_grow,
-                    age_ms: look::age(&finished.stamp, now),
+                    age_ms: finished.age_ms,
                 })));
             }
             Ok(Readiness::Gone) if was_given_time => return Ok(Next::Gone(name)),

@@ -4,7 +4,7 @@
 use std::os::unix::fs::MetadataExt as _;
 
 use review::{Event, ReportedEvent, SentDiffers};
-use spool::{SpoolError, dirs};
+use spool::{FileName, SpoolError};
 use workspace::clock::Moment;
 use workspace::operator_alerts::{Alert, AlertKind, is_unreadable};
 
@@ -90,14 +90,15 @@ impl Mailroom {
         }
         self.commit(batch, moment, &mut Pass::default())?;
         for SentDiffers { agent, file, seq } in changed {
-            let sent = dirs::of_agent(agent.as_str(), dirs::SENT);
+            // The record has the name as text; the file has the bytes.
+            let name: FileName = file.parse().expect("the spool named the file");
             let what = format!(
                 "sent_differs: {agent} changed this file after it was judged; its recipients have the bytes of record {seq}. \
                  {agent} has a notice: once it has sent the message again, remove the file"
             );
             self.docket.alerts.raise(Alert {
                 kind: AlertKind::SentDiffers,
-                path: self.root.join(sent).join(file),
+                path: self.spool.layout().sent(agent.as_str()).join(&name),
                 what,
             });
         }

@@ -1,6 +1,9 @@
 //! The daemon reports an accepted original that its writer changes in `sent/` once over all starts.
 
 use std::io::Write as _;
+use std::os::unix::ffi::OsStrExt as _;
+
+use workspace::operator_alerts;
 
 use crate::room::Room;
 
@@ -62,4 +65,19 @@ fn an_original_that_was_only_touched_removed_or_replaced_is_not_told() {
     std::fs::rename(other, room.path("agents/claude/sent/q-3.yaml")).expect("a rename");
     room.visit(120);
     assert_eq!(notices(&room), 0);
+}
+
+#[test]
+fn the_alert_about_a_changed_original_names_its_path_whatever_its_name_is() {
+    let room = Room::new();
+    room.ask("claude", "codex", "q-1");
+    let name = std::ffi::OsStr::from_bytes(b"a\n%\xff.yaml");
+    let at = |directory: &str| room.path("agents/claude").join(directory).join(name);
+    std::fs::rename(room.path("agents/claude/outbox/q-1.yaml"), at("outbox")).expect("a rename");
+    room.visit(60);
+    std::fs::write(at("sent"), "other").expect("the original");
+    room.visit(90);
+    let alerts = operator_alerts::read(room.root());
+    let paths: Vec<_> = alerts.into_iter().map(|alert| alert.path).collect();
+    assert_eq!(paths, [at("sent")]);
 }

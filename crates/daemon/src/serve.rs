@@ -165,6 +165,8 @@ struct Daemon<'r> {
     ready: Option<Ready<'r>>,
     supervisor: Supervisor,
     flush: flush::Flush,
+    /// The reason why the last checkpoint failed; a failure is logged once until it is over.
+    unsynced: Option<String>,
     /// The server of the metrics, if there is one.
     exporter: Option<Exporter>,
 }
@@ -199,6 +201,7 @@ impl<'r> Daemon<'r> {
             ready: None,
             supervisor: Supervisor::from_environment(),
             flush: flush::Flush::default(),
+            unsynced: None,
             exporter: None,
         })
     }
@@ -334,9 +337,16 @@ impl<'r> Daemon<'r> {
     /// Makes deliveries durable; returns when to try again if that could not begin.
     fn checkpoint(&mut self) -> Result<Option<u64>, SpoolError> {
         match self.mailroom.checkpoint() {
-            Ok(()) => Ok(None),
+            Ok(()) => {
+                self.unsynced = None;
+                Ok(None)
+            }
             Err(error) if error.is_retryable() => {
-                tracing::warn!(error = %chain(&error), "could not sync delivered files; will retry");
+                let why = chain(&error);
+                if self.unsynced.as_ref() != Some(&why) {
+                    tracing::warn!(error = %why, "could not sync delivered files; will retry");
+                    self.unsynced = Some(why);
+                }
                 Ok(Some(self.clock.read().mono + RETRY_MS))
             }
             Err(error) => Err(error),

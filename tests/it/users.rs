@@ -439,6 +439,13 @@ fn what_the_daemon_may_not_read_is_told_once_and_holds_up_nobody() {
     let told = || room.mailroom.status()["alerts"][0].clone();
     wait::until("the status to tell", || told()["kind"] == "unreadable");
     assert_eq!(told()["path"], shut.to_string_lossy().as_ref());
+    let problem = room.mailroom.json(&["problems"])["data"]["problems"][0].clone();
+    let what = problem["what"].as_str().expect("a sentence");
+    assert!(what.starts_with(&format!("{}: ", shut.display())), "{what}");
+    assert_eq!(
+        problem["fix"]["run"],
+        format!("chmod a+r {}", shut.display())
+    );
     drop(served);
     let served = room.serve();
     room.write(

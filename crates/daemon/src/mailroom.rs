@@ -394,8 +394,8 @@ impl Mailroom {
         let parked: usize = self.spool.parked().iter().map(|lane| lane.waiting).sum();
         self.meter
             .delivered(delivered.delivered, self.spool.waiting() <= parked);
-        for parked in &delivered.parked {
-            tracing::warn!(lane = %parked.lane, waiting = parked.waiting, why = %parked.why, "cannot write to a mailbox; will retry");
+        if !delivered.parked.is_empty() {
+            self.alert_unwritable(&delivered.parked);
         }
         for (agent, file) in &delivered.came_back {
             // Until it begins again, this host puts away what it judged of an agent whose home moved, and judges nothing more.

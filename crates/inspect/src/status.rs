@@ -104,6 +104,11 @@ impl WorkspaceStatus {
             .collect()
     }
 
+    /// The alert that the daemon cannot write to this agent's inbox, if there is one.
+    pub fn unwritable_inbox(&self, agent: &str) -> Option<&Alert> {
+        operator_alerts::of_inbox(&self.alerts, agent)
+    }
+
     /// True if no daemon serves the workspace; false where this user cannot tell.
     pub fn is_unserved(&self) -> bool {
         self.serving == Some(false)

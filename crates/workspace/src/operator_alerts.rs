@@ -1,7 +1,7 @@
 //! Keeps conditions that only an operator can fix. Each is logged once and listed by `settled status` while it lasts.
 //! They decide nothing: if their file is lost, the daemon logs them again.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{OsStr, OsString};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -25,8 +25,10 @@ const ALERTS_MAX: usize = 100;
 pub enum AlertKind {
     /// An outbox does not belong to the user that the config names for its agent.
     OutboxOwner,
-    /// The daemon may not read a file or directory.
+    /// The daemon cannot read a file or directory.
     Unreadable,
+    /// The daemon cannot write to a mailbox, so mail waits for it.
+    Unwritable,
     /// No record made a file in an inbox, so its sender is unknown.
     SenderUnproven,
     /// An accepted message was changed in its sender's `sent/` after it was judged.
@@ -56,6 +58,8 @@ pub struct Alerts {
     known: BTreeMap<(AlertKind, PathBuf), Alert>,
     /// The number of known alerts of each kind about the mailboxes of each agent, or outside them.
     counts: BTreeMap<(AlertKind, Option<OsString>), usize>,
+    /// The paths that could not be read since the last call of `take_unread`.
+    unread: BTreeSet<PathBuf>,
     is_changed: bool,
 }
 
@@ -63,6 +67,14 @@ pub struct Alerts {
 pub fn read(root: &Path) -> Vec<Alert> {
     let text = std::fs::read(Layout::new(root).own().join(FILE)).unwrap_or_default();
     serde_json::from_slice(&text).unwrap_or_default()
+}
+
+/// Finds the alert that the daemon cannot write to this agent's inbox.
+pub fn of_inbox<'a>(alerts: &'a [Alert], agent: &str) -> Option<&'a Alert> {
+    let inbox = dirs::of_agent(agent, dirs::INBOX);
+    alerts
+        .iter()
+        .find(|alert| alert.kind == AlertKind::Unwritable && alert.path.ends_with(&inbox))
 }
 
 /// True if the daemon cannot follow the ledger that several hosts share.
@@ -130,25 +142,41 @@ impl Alerts {
         self.counts = counts;
     }
 
-    /// Raises an alert for a path that the daemon may not read; false for any other error.
+    /// Raises an alert for a path that the daemon cannot read; false for an error that no path has.
     pub fn raise_unreadable(&mut self, error: &SpoolError) -> bool {
         let SpoolError::Io { path, source, .. } = error else {
             return false;
         };
-        if source.kind() != io::ErrorKind::PermissionDenied {
-            return false;
-        }
+        let why = match source.kind() {
+            io::ErrorKind::NotFound => return false,
+            io::ErrorKind::PermissionDenied => {
+                "let its owner run with umask 022, `chmod a+r` it, or run `settled init --separate-users` for directories"
+                    .to_owned()
+            }
+            io::ErrorKind::WouldBlock => "another program holds a lease on it".to_owned(),
+            _ => source.to_string(),
+        };
         let uid = rustix::process::geteuid().as_raw();
-        let what = format!(
-            "the daemon (uid {uid}) cannot read this and will retry: let its owner run with umask 022, \
-             `chmod a+r` it, or run `settled init --separate-users` for directories"
-        );
-        self.raise(Alert {
-            kind: AlertKind::Unreadable,
-            path: path.clone(),
-            what,
-        });
+        // Two kinds of look at one path may fail in two ways: the first one stays, so that they do not log in turn.
+        let is_known = self
+            .known
+            .contains_key(&(AlertKind::Unreadable, path.clone()));
+        let is_listed = is_known
+            || self.raise(Alert {
+                kind: AlertKind::Unreadable,
+                path: path.clone(),
+                what: format!("the daemon (uid {uid}) cannot read this and will retry: {why}"),
+            });
+        if is_listed {
+            self.unread.insert(path.clone());
+        }
         true
+    }
+
+    /// Returns the paths that could not be read since the last call: their alerts are not over, however the next look
+    /// at them ends.
+    pub fn take_unread(&mut self) -> BTreeSet<PathBuf> {
+        std::mem::take(&mut self.unread)
     }
 
     /// Clears the alerts for which `is_over` is true.
@@ -178,10 +206,9 @@ impl Alerts {
     }
 }
 
-/// True if the path still exists and the daemon still may not read it.
+/// True if the path still exists and the daemon still cannot open it.
 pub fn is_unreadable(path: &Path) -> bool {
-    let opened = regular_file::open(path);
-    opened.is_err_and(|error| error.kind() == io::ErrorKind::PermissionDenied)
+    regular_file::open(path).is_err_and(|error| error.kind() != io::ErrorKind::NotFound)
 }
 
 #[cfg(test)]

@@ -102,7 +102,7 @@ fn an_outbox_replaced_by_a_link_or_a_file_is_not_read_and_waits() {
                 waits(
                     "agents/claude/outbox",
                     how,
-                    "cannot list an outbox; will retry",
+                    "cannot read this and will retry",
                 );
             });
         }

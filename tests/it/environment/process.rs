@@ -303,6 +303,54 @@ fn permissions_taken_away_and_given_back_are_waited_out() {
 }
 
 #[test]
+fn a_mailbox_that_may_not_be_written_is_told_with_its_fix_until_it_is_fixed() {
+    let mailroom = of_nobody();
+    let root = mailroom.root();
+    let serving = Serving::start(root, serve(&AS_NOBODY, root));
+    serving.says("serving");
+    let inbox = mailroom.agent("codex", "inbox");
+    allow(&inbox, 0o555);
+    let letters = Mix::Requests.letters(1, 1);
+    let letter = &letters[0];
+    settled_torture::letters::post(root, letter);
+    give(&mailroom.agent("claude", "outbox").join(&letter.file));
+    serving.says("cannot write to a mailbox; will retry");
+    let alerts = || mailroom.status()["alerts"].clone();
+    wait::until("the status to tell", || alerts()[0]["kind"] == "unwritable");
+    assert_eq!(alerts()[0]["path"], inbox.to_string_lossy().as_ref());
+
+    let fix = format!("chmod ug+rwx {}", inbox.display());
+    let denied = format!("{}: cannot write to a mailbox", inbox.display());
+    let problem = mailroom.json(&["problems"])["data"]["problems"][0].clone();
+    let what = problem["what"].as_str().expect("a sentence");
+    assert!(
+        what.starts_with(&denied) && what.contains("Permission denied"),
+        "{what}"
+    );
+    assert_eq!(problem["fix"]["run"], fix);
+    let review = mailroom.status()["reviews"][0]["pr"].clone();
+    let why = mailroom.json(&["why", review.as_str().expect("a number")]);
+    let why = &why["data"]["reviews"][0];
+    assert_eq!(why["kind"], "mailbox", "{why}");
+    assert_eq!(why["actor"], "operator", "{why}");
+    assert_eq!(why["fixes"][0]["run"], fix);
+    let doctor = mailroom.run(&["doctor"]);
+    let doctor = String::from_utf8_lossy(&doctor.stdout).into_owned();
+    assert!(doctor.contains(&format!("fix: {fix}")), "{doctor}");
+
+    allow(&inbox, 0o755);
+    cleared(root);
+    wait::until("the request", || {
+        settled_tests::names(&inbox).len() == 1 && alerts().is_null()
+    });
+    let (code, said) = serving.terminate();
+    assert_eq!(code, Some(0), "{said}");
+    let lines = said.matches("cannot write to a mailbox").count();
+    assert_eq!(lines, 1, "told once, however often it was tried: {said}");
+    adds_up(root, &letters);
+}
+
+#[test]
 fn a_file_that_may_not_be_read_is_no_ones_refusal() {
     let mailroom = of_nobody();
     let root = mailroom.root();

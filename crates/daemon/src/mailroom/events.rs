@@ -116,9 +116,12 @@ impl Mailroom {
         pass: &mut Pass,
     ) -> Result<(), SpoolError> {
         let mut presence = self.spool.presence(&mut self.presence, moment.spool());
+        let alerts = &mut self.docket.alerts;
         let mut has_left = |key: &ReviewKey, request: &Delivered| {
             presence.has_left(&request.mailbox, &request.file, request.seq).unwrap_or_else(|error| {
-                tracing::warn!(review = %key, error = %chain(&error), "cannot tell whether the request was taken; will retry");
+                if !alerts.raise_unreadable(&error) {
+                    tracing::warn!(review = %key, error = %chain(&error), "cannot tell whether the request was taken; will retry");
+                }
                 false
             })
         };

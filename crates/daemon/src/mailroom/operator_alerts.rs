@@ -2,9 +2,12 @@
 //! mail from unknown senders.
 
 use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
 
 use review::{Event, ReportedEvent, SentDiffers};
-use spool::{FileName, SpoolError};
+use rustix::fs::{Access, access};
+use rustix::io::Errno;
+use spool::{FileName, Lane, Layout, Parked, SpoolError, dirs};
 use workspace::clock::Moment;
 use workspace::operator_alerts::{Alert, AlertKind, is_unreadable};
 
@@ -38,10 +41,18 @@ impl Mailroom {
                 what,
             });
         }
+        let unwritable: Vec<PathBuf> = self
+            .spool
+            .parked()
+            .iter()
+            .map(|parked| unwritable(parked, layout).path)
+            .collect();
         let alerts = &mut self.docket.alerts;
+        let unread = alerts.take_unread();
         alerts.clear(|alert| match alert.kind {
             AlertKind::OutboxOwner => !mismatches.contains(alert),
-            AlertKind::Unreadable => !is_unreadable(&alert.path),
+            AlertKind::Unreadable => !unread.contains(&alert.path) && !is_unreadable(&alert.path),
+            AlertKind::Unwritable => !unwritable.contains(&alert.path),
             AlertKind::SharedLedger | AlertKind::HostClock => false,
             AlertKind::SenderUnproven | AlertKind::SentDiffers => {
                 alert.path.symlink_metadata().is_err()
@@ -51,6 +62,15 @@ impl Mailroom {
             alerts.raise(alert);
         }
         alerts.save();
+    }
+
+    /// Alerts the operator to mailboxes that could not be written.
+    pub(super) fn alert_unwritable(&mut self, parked: &[Parked]) {
+        for parked in parked {
+            let alert = unwritable(parked, self.spool.layout());
+            self.docket.alerts.raise(alert);
+        }
+        self.docket.alerts.save();
     }
 
     /// Scans the inboxes for files of unknown senders. Only the timed sweep does this: a file has to be found by two
@@ -104,5 +124,58 @@ impl Mailroom {
         }
         self.docket.alerts.save();
         Ok(())
+    }
+}
+
+/// The alert about a lane that waits, at the directory that holds it up.
+fn unwritable(parked: &Parked, layout: &Layout) -> Alert {
+    let needed = match &parked.lane {
+        Lane::Mailbox(mailbox) => vec![layout.mailbox(mailbox)],
+        Lane::Pulls => vec![layout.root().join(dirs::PULLS)],
+        Lane::Outbox(agent) => vec![
+            layout.outbox(agent),
+            layout.sent(agent),
+            layout.dead_letter(agent),
+        ],
+    };
+    let uid = rustix::process::geteuid().as_raw();
+    let closed = needed
+        .iter()
+        .find_map(|path| Some((path.clone(), obstacle(path)?)));
+    let (path, fix) = match closed {
+        Some((path, Obstacle::NoDirectory)) => (path, "put a directory there".to_owned()),
+        Some((path, Obstacle::Denied)) => (path, format!("let the daemon (uid {uid}) write to it")),
+        Some((path, Obstacle::ReadOnly)) => (path, "mount it for writing".to_owned()),
+        None => (
+            needed[0].clone(),
+            "free some space, or fix what the error names".to_owned(),
+        ),
+    };
+    let what = format!(
+        "cannot write to a mailbox; will retry: {}: {fix}",
+        parked.why
+    );
+    Alert {
+        kind: AlertKind::Unwritable,
+        path,
+        what,
+    }
+}
+
+/// What keeps the daemon from writing to a directory.
+enum Obstacle {
+    NoDirectory,
+    Denied,
+    ReadOnly,
+}
+
+fn obstacle(path: &Path) -> Option<Obstacle> {
+    if !path.symlink_metadata().is_ok_and(|data| data.is_dir()) {
+        return Some(Obstacle::NoDirectory);
+    }
+    match access(path, Access::WRITE_OK | Access::EXEC_OK) {
+        Err(Errno::ROFS) => Some(Obstacle::ReadOnly),
+        Err(_) => Some(Obstacle::Denied),
+        Ok(()) => None,
     }
 }

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::io;
 use std::path::Path;
 
+use message_schema::id::AgentName;
 use spool::{Away, Digest, Entry, FileName, Original, SpoolError, dirs};
 use workspace::error::chain;
 use workspace::index::LedgerIndex;
@@ -11,6 +12,8 @@ use workspace::operator_alerts;
 use workspace::regular_file;
 
 use super::{CheckContext, CheckOutcome, Checked};
+use crate::status::fix::FixCommands;
+use crate::status::problems::{Problem, of_alert};
 
 /// The most entries of one kind that are listed; further ones are only counted.
 const LISTED_MAX: usize = 20;
@@ -185,10 +188,14 @@ pub(super) fn alerts(case: &CheckContext<'_>) -> Checked {
         return Ok(vec![CheckOutcome::ok("the daemon reports none")]);
     }
     let count = alerts.len();
+    let spell = |_: Option<&AgentName>, words: &str| (case.spell)(words);
     let mut said: Vec<CheckOutcome> = alerts
-        .into_iter()
+        .iter()
         .take(LISTED_MAX)
-        .map(|alert| CheckOutcome::wrong(alert.path.display().to_string(), alert.what))
+        .map(|alert| {
+            let Problem { what, fix, .. } = of_alert(alert, &FixCommands(&spell));
+            CheckOutcome::wrong(what, format!("{}   # {}", fix.run, fix.effect))
+        })
         .collect();
     if count > LISTED_MAX {
         said.push(CheckOutcome::note(format!(

@@ -1,6 +1,7 @@
 //! Everything that somebody has to act on, worst first, each with the command that fixes it.
 
 use std::collections::BTreeMap;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::PathBuf;
 
 use chrono::{DateTime, TimeDelta, Utc};
@@ -8,6 +9,7 @@ use message_schema::id::{AgentName, FindingId};
 use message_schema::line::{escaped, is_one_line};
 use review::{Deadline, EscalationReason, Phase, Policy, Review, ReviewKey, UsedUp};
 use serde::Serialize;
+use spool::path_text;
 use workspace::operator_alerts::{self, Alert};
 use workspace::shell::quoted;
 
@@ -51,7 +53,9 @@ pub enum ProblemKind {
     DeadlineOverdue,
     /// Mail waits in outboxes and no daemon serves.
     MailUnjudged,
-    /// The daemon may not read something.
+    /// The daemon cannot write to a mailbox, so mail waits for it.
+    Unwritable,
+    /// The daemon cannot read something.
     Unreadable,
     /// An outbox belongs to the wrong user.
     OutboxOwner,
@@ -80,6 +84,7 @@ impl ProblemKind {
             Self::SharedLedger => "shared_ledger",
             Self::DeadlineOverdue => "deadline_overdue",
             Self::MailUnjudged => "mail_unjudged",
+            Self::Unwritable => "unwritable",
             Self::Unreadable => "unreadable",
             Self::OutboxOwner => "outbox_owner",
             Self::ReviewEscalated => "review_escalated",
@@ -351,12 +356,41 @@ fn with_path(command: &str, alert: &Alert, what: &str, commands: &FixCommands<'_
     }
 }
 
-fn of_alert(alert: &Alert, commands: &FixCommands<'_>) -> Problem {
+/// Makes the command that lets the daemon into the directory or read the file of an alert.
+fn permission(alert: &Alert, commands: &FixCommands<'_>) -> FixCommand {
+    if alert.path.is_dir() {
+        let what = "as its owner or root: lets the daemon in, if it has the directory's user or group; \
+                    `settled init --separate-users` gives it both";
+        return with_path("chmod ug+rwx", alert, what, commands);
+    }
+    let what = "as its owner or root: lets the daemon read it";
+    with_path("chmod a+r", alert, what, commands)
+}
+
+/// Makes the command that lets the daemon write to the directory of an alert, as far as its mode says what is wrong.
+fn writable(alert: &Alert, commands: &FixCommands<'_>) -> FixCommand {
+    match alert.path.symlink_metadata() {
+        Ok(data) if !data.is_dir() => {
+            let what = "shows what is in the place of the directory: move it away, and make the directory again";
+            with_path("ls -l", alert, what, commands)
+        }
+        Ok(data) if data.mode() & 0o300 == 0o300 => {
+            let what = "shows the room that is left: free some, or fix what the error names";
+            with_path("df -h", alert, what, commands)
+        }
+        Ok(_) | Err(_) => permission(alert, commands),
+    }
+}
+
+/// Makes the problem that an alert is, with the command that fixes it.
+pub(crate) fn of_alert(alert: &Alert, commands: &FixCommands<'_>) -> Problem {
     let (kind, fix) = match alert.kind {
-        operator_alerts::AlertKind::Unreadable => (
-            ProblemKind::Unreadable,
-            commands.operator("doctor --fix", "fixes what can be fixed safely"),
-        ),
+        operator_alerts::AlertKind::Unreadable => {
+            (ProblemKind::Unreadable, permission(alert, commands))
+        }
+        operator_alerts::AlertKind::Unwritable => {
+            (ProblemKind::Unwritable, writable(alert, commands))
+        }
         operator_alerts::AlertKind::OutboxOwner => (
             ProblemKind::OutboxOwner,
             commands.operator(
@@ -383,7 +417,7 @@ fn of_alert(alert: &Alert, commands: &FixCommands<'_>) -> Problem {
     };
     Problem {
         kind,
-        what: alert.what.clone(),
+        what: format!("{}: {}", path_text::shown(&alert.path), alert.what),
         since: None,
         review: None,
         path: Some(alert.path.clone()),

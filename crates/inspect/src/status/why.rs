@@ -10,6 +10,7 @@ use serde::Serialize;
 use workspace::shell::quoted;
 
 use super::fix::{Actor, FixCommand, FixCommands, Spell, of_pr, of_repo};
+use super::problems::{Problem, of_alert};
 use super::row::{FailedRow, reason};
 use super::{WorkspaceStatus, threads};
 use crate::dead_letter::refusals::OpenRefusal;
@@ -59,6 +60,8 @@ pub struct Why {
 pub enum Missing {
     /// A daemon, to judge waiting mail or to keep a deadline that has passed.
     Daemon,
+    /// A mailbox that the daemon can write to.
+    Mailbox,
     /// A corrected message in place of one that was refused.
     Correction,
     /// A request by the author.
@@ -146,7 +149,27 @@ impl Look<'_> {
     fn answer(&self) -> Diagnosis {
         self.unserved()
             .or_else(|| self.correction())
+            .or_else(|| self.undelivered())
             .unwrap_or_else(|| self.of_phase())
+    }
+
+    /// The diagnosis if the daemon cannot write to the inbox of the mover, who has not taken its mail.
+    fn undelivered(&self) -> Option<Diagnosis> {
+        let mover = self.review.mover_of(self.key)?;
+        if matches!(&self.review.phase, Phase::Reviewing(open) if open.taken_at.is_some()) {
+            return None;
+        }
+        let alert = self.standing.unwritable_inbox(mover.as_str())?;
+        let Problem { what, fix, .. } = of_alert(alert, &self.commands);
+        let mut fixes = vec![fix];
+        fixes.extend(self.of_phase().fixes);
+        Some(Diagnosis {
+            kind: Missing::Mailbox,
+            missing: Some(format!(
+                "the operator must let the daemon deliver to {mover}: {what}"
+            )),
+            fixes,
+        })
     }
 
     fn unserved(&self) -> Option<Diagnosis> {

@@ -7,6 +7,8 @@ use message_schema::id::MessageId;
 use review::{Judgement, Record};
 use spool::{Away, Delivery, Digest, Entry, Mailbox, Original, dirs};
 
+use workspace::operator_alerts;
+
 use super::places::{self, FilePlace};
 use super::told::{self, LedgerTrace};
 use super::{Certainty, Life, LifeStep, Stage};
@@ -210,6 +212,7 @@ fn gone(
         entry,
         delivery,
         place,
+        agent,
         ..
     } = made;
     let before = entry.deliveries[..*place]
@@ -230,14 +233,17 @@ fn gone(
                 "it has left the inbox; who moved it and when is not known",
             ),
         ),
-        Some(false) => (
-            step(
-                Stage::Delivered,
-                Certainty::No,
-                "not yet: the daemon has still to deliver it",
-            ),
-            step(Stage::Taken, Certainty::No, "not yet"),
-        ),
+        Some(false) => {
+            let alerts = operator_alerts::read(root);
+            let why = operator_alerts::of_inbox(&alerts, agent).map_or_else(
+                || "the daemon has still to deliver it".to_owned(),
+                |alert| alert.what.clone(),
+            );
+            (
+                step(Stage::Delivered, Certainty::No, &format!("not yet: {why}")),
+                step(Stage::Taken, Certainty::No, "not yet"),
+            )
+        }
         None if is_taken => (
             step(Stage::Delivered, Certainty::Yes, "as its take says"),
             step(Stage::Taken, Certainty::Yes, "as the record says"),

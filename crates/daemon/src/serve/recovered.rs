@@ -12,13 +12,13 @@ pub(super) fn tell(recovery: &spool::Recovery) {
     }
     for lane in &recovery.cursors_lost {
         tracing::warn!(
-            ?lane,
+            %lane,
             "its cursor was lost; looked for every file it ever got"
         );
     }
     for lane in &recovery.notes_lost {
         tracing::warn!(
-            ?lane,
+            %lane,
             "its cursor was torn; looked for every file not known to be durable"
         );
     }

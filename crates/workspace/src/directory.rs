@@ -89,6 +89,15 @@ pub fn candidates(root: &Path) -> Result<Vec<AgentName>, SpoolError> {
         .collect())
 }
 
+/// Reads the name of an agent that can have a mailbox; the error is for a person.
+pub fn agent_name(text: &str) -> Result<AgentName, String> {
+    match AgentName::new(text) {
+        Ok(name) if name.is_daemon() => Err("`settled` is the daemon's own name".to_owned()),
+        Ok(name) => Ok(name),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
 /// True if this agent has a mailbox.
 pub fn has_mailbox(root: &Path, agent: &AgentName) -> bool {
     Layout::has_mailbox(root, agent.as_str())

@@ -28,7 +28,7 @@ struct DecidedBy {
   settled host claim pi")]
 pub(super) struct ClaimArgs {
     /// The agents, which have no home yet
-    #[arg(required = true, value_name = "AGENT")]
+    #[arg(required = true, value_name = "AGENT", value_parser = directory::agent_name)]
     agents: Vec<AgentName>,
 }
 
@@ -38,6 +38,7 @@ pub(super) struct ClaimArgs {
   settled host move-home codex --to laptop --reason 'the tower is sold'")]
 pub(super) struct MoveHomeArgs {
     /// The agent
+    #[arg(value_parser = directory::agent_name)]
     agent: AgentName,
     /// Its home now [default: as the ledger has it]
     #[arg(long, value_name = "HOST")]

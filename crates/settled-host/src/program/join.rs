@@ -49,7 +49,7 @@ pub(super) struct JoinArgs {
     #[arg(long = "as", value_name = "HOST")]
     host: Option<HostName>,
     /// The agents at home on this host, separated by commas [default: those with a mailbox here]
-    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', value_parser = directory::agent_name)]
     agents: Vec<AgentName>,
     /// Make a new key: the one before was retired
     #[arg(long)]

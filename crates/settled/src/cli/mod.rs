@@ -64,6 +64,8 @@ use clap::error::ErrorKind;
 use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 use message_schema::id::AgentName;
 use message_schema::line::escaped;
+// The parser of the options that name an agent.
+use workspace::directory::agent_name as agent;
 
 use self::command::Command;
 use self::context::{Context, Global};
@@ -261,14 +263,6 @@ struct Agents {
     /// The agents that get mailboxes, separated by commas
     #[arg(long, value_name = "NAMES", value_delimiter = ',', value_parser = agent)]
     agents: Vec<AgentName>,
-}
-
-fn agent(text: &str) -> Result<AgentName, String> {
-    match AgentName::new(text) {
-        Ok(name) if name.is_daemon() => Err("`settled` is the daemon's own name".to_owned()),
-        Ok(name) => Ok(name),
-        Err(error) => Err(error.to_string()),
-    }
 }
 
 #[cfg(test)]

@@ -923,6 +923,30 @@ fn all_hosts_judge_by_one_policy() {
 }
 
 #[test]
+fn a_default_that_one_host_writes_out_is_no_other_policy() {
+    let hosts = Hosts::joined();
+    let written = "\n[rounds]\nmax = 2\n";
+    fs::write(
+        hosts.laptop.0.join("settled.toml"),
+        hosts.laptop.config() + written,
+    )
+    .expect("a config");
+    hosts.laptop.done(&["check"]);
+    assert_eq!(hosts.laptop.json(&["policy"])["data"]["is_same"], true);
+    hosts.laptop.done(&["serve", "--once"]);
+    let third = hosts.third();
+    fs::create_dir(&third.0).expect("a directory");
+    fs::write(third.0.join("settled.toml"), written).expect("a config");
+    third.done(&["join", &hosts.log("ledger.git"), "--as", "box"]);
+    // Also written out for all, it is what the tower has.
+    hosts.laptop.done(&["policy", "--give", "--by", "ann"]);
+    for host in [&hosts.tower, &third] {
+        host.done(&["serve", "--once"]);
+    }
+    assert_eq!(hosts.tower.ledger(), third.ledger());
+}
+
+#[test]
 fn a_daemon_that_began_with_another_policy_records_it_for_all() {
     let hosts = Hosts::joined();
     let config = hosts.tower.config() + "\n[rounds]\nmax = 3\n";

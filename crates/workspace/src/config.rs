@@ -35,7 +35,7 @@ pub use self::notify::{NotifySection, QuietHours};
 pub use self::retention::RetentionSection;
 pub use self::runner::{CheckoutMode, Concurrent, Input, RunnerSection};
 pub use self::sandbox::SandboxSection;
-pub use self::shared::{OF_AN_AGENT, OF_ONE_HOST, shared_part};
+pub use self::shared::{OF_AN_AGENT, OF_ONE_HOST, is_same_policy, shared_part};
 
 /// The name of the config file.
 pub const FILE: &str = "settled.toml";

@@ -11,6 +11,7 @@ use review::{Event, EventRecord, HostChange, Record, Review, ReviewKey, State};
 use spool::log::{Appended, HostKeys, HostName, Log, LogError, Signed};
 use spool::{Committed, Entry, EntryDraft, FileName, Hint, Homes, SpoolError};
 use workspace::clock::Moment;
+use workspace::config;
 use workspace::index;
 use workspace::operator_alerts::{Alert, AlertKind};
 
@@ -176,7 +177,8 @@ impl SharedLedger {
 
     pub(super) fn has_other_policy(&self) -> bool {
         let Sharing { fleet, policy, .. } = &self.sharing;
-        fleet.policy().is_some_and(|theirs| theirs != policy)
+        let theirs = fleet.policy();
+        theirs.is_some_and(|theirs| !config::is_same_policy(theirs, policy))
     }
 
     /// True if a policy other than that of all hosts is all that stops this host.

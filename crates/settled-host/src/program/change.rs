@@ -7,6 +7,7 @@ use spool::log::HostName;
 use views::answer::CommandOutput;
 use views::exit::Exit;
 use views::failure::Failure;
+use workspace::config::is_same_policy;
 use workspace::{directory, orders, users};
 
 use super::{HostContext, config, member};
@@ -162,7 +163,7 @@ pub(super) fn policy(args: &PolicyArgs, context: &HostContext) -> Result<Exit, F
     };
     let theirs = fleet.policy().unwrap_or_default();
     let ours = member::policy(root)?;
-    let is_same = ours == theirs;
+    let is_same = is_same_policy(&ours, theirs);
     let answer = CommandOutput::new(Policies {
         policy: theirs.to_owned(),
         is_same,

@@ -12,7 +12,7 @@ use spool::log::{Head, Log, LogError};
 use views::answer::CommandOutput;
 use views::exit::Exit;
 use views::failure::Failure;
-use workspace::config::SharedLog;
+use workspace::config::{SharedLog, is_same_policy};
 use workspace::index::LedgerIndex;
 use workspace::operator_alerts::{self, AlertKind};
 use workspace::shell::quoted;
@@ -135,7 +135,7 @@ fn of_this_host(root: &Path, shared: &SharedLog) -> Result<Vec<Finding>, Failure
     });
     let is_same = fleet
         .policy()
-        .is_none_or(|theirs| member::policy(root).is_ok_and(|ours| ours == theirs));
+        .is_none_or(|theirs| member::policy(root).is_ok_and(|ours| is_same_policy(&ours, theirs)));
     findings.push(if is_same {
         ok("all hosts judge by the policy in settled.toml".to_owned())
     } else {

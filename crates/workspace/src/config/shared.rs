@@ -6,7 +6,7 @@ use std::path::Path;
 
 use toml::{Table, Value};
 
-use super::{AgentSection, Config, ConfigError};
+use super::{AgentSection, Config, ConfigError, FILE};
 
 /// Sections that belong to one machine: its ledger, ports, people, programs and disk.
 pub const OF_ONE_HOST: [&str; 5] = ["ledger", "metrics", "notify", "retention", "runner"];
@@ -14,7 +14,7 @@ pub const OF_ONE_HOST: [&str; 5] = ["ledger", "metrics", "notify", "retention", 
 /// The keys of an agent's section that affect decisions; the others say how its host starts it.
 pub const OF_AN_AGENT: [&str; 2] = ["roles", "vendor"];
 
-/// The shared part of a config in a canonical form: two hosts have the same policy if these texts are equal.
+/// The shared part of a config in a canonical form, with the keys that are written out. [`is_same_policy`] compares two.
 pub fn shared_part(text: &str, path: &Path) -> Result<String, ConfigError> {
     Config::parse(text, path)?;
     let mut table: Table = toml::from_str(text).expect("the config was read");
@@ -28,6 +28,19 @@ pub fn shared_part(text: &str, path: &Path) -> Result<String, ConfigError> {
     }
     without_empty(&mut table);
     Ok(toml::to_string(&sorted(&table)).expect("it was read from such a text"))
+}
+
+/// True if two shared parts decide the same: a key that is written out with its default is the same as none.
+pub fn is_same_policy(one: &str, other: &str) -> bool {
+    let values = |text| {
+        let config = Config::parse(text, Path::new(FILE)).ok()?;
+        let mut values = Config::default().with_policy_of(config);
+        values
+            .agents
+            .retain(|_, agent| *agent != AgentSection::default());
+        Some(values)
+    };
+    one == other || values(one).is_some_and(|values_of_one| Some(values_of_one) == values(other))
 }
 
 impl Config {
@@ -103,6 +116,17 @@ mod tests {
         assert_eq!(part(here), part(&there));
         assert!(part(here).contains("vendor"), "{}", part(here));
         assert_eq!(part("[ledger]\nsegment_mib = 8\n"), "");
+    }
+
+    #[test]
+    fn a_default_that_is_written_out_is_no_other_policy() {
+        let is_same = |one: &str, other: &str| is_same_policy(&part(one), &part(other));
+        let written = "profile = \"gate\"\nreviewers = []\n[rounds]\nmax = 2\n[gate]\nrequire_head = false\n[agents.pi]\nroles = []\n";
+        assert_ne!(part(written), part(""));
+        assert!(is_same(written, "") && is_same("", written));
+        assert!(!is_same("[rounds]\nmax = 3\n", written));
+        assert!(!is_same("[agents.pi]\nvendor = \"a\"\n", written));
+        assert!(!is_same_policy("of a newer version", ""));
     }
 
     #[test]

@@ -11,7 +11,7 @@ use settled_host::place::HostDirectory;
 use spool::log::{Head, HostName, Log, LogError};
 use views::exit::Exit;
 use views::failure::Failure;
-use workspace::config::SharedLog;
+use workspace::config::{SharedLog, is_same_policy};
 use workspace::directory;
 use workspace::shell::quoted;
 
@@ -75,7 +75,9 @@ pub(super) fn plan(
         key: key.public(),
         version: env!("CARGO_PKG_VERSION").to_owned(),
         agents: claims(args, root, is_workspace, (fleet, &shared.host))?,
-        policy: takes_policy.clone().unwrap_or(ours),
+        policy: takes_policy
+            .clone()
+            .unwrap_or_else(|| as_they_write_it(fleet, ours)),
     });
     let mut after = fleet.clone();
     after
@@ -214,8 +216,20 @@ fn claims(
 /// following. The fleet refuses any other one.
 fn policy_to_take(fleet: &Fleet, known: &Fleet, ours: &str) -> Option<String> {
     let theirs = fleet.policy()?;
-    let takes = ours != theirs && (ours.is_empty() || known.policy() == Some(ours));
+    let had_theirs = || {
+        known
+            .policy()
+            .is_some_and(|known| is_same_policy(known, ours))
+    };
+    let takes = !is_same_policy(theirs, ours) && (ours.is_empty() || had_theirs());
     takes.then(|| theirs.to_owned())
+}
+
+/// This host's policy in the words of the other hosts, if it decides the same: the fleet compares the text.
+fn as_they_write_it(fleet: &Fleet, ours: String) -> String {
+    let theirs = fleet.policy();
+    let same = theirs.filter(|theirs| is_same_policy(theirs, &ours));
+    same.map_or_else(|| ours.clone(), str::to_owned)
 }
 
 /// The failure for a join that the hosts refuse, with a command for this workspace if one helps.

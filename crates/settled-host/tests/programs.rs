@@ -480,6 +480,59 @@ fn agents_are_claimed_and_move_and_a_host_leaves_when_none_is_at_home_there() {
 }
 
 #[test]
+fn a_host_leaves_by_the_homes_that_the_log_has_then() {
+    let hosts = Hosts::joined();
+    let (third, log) = (hosts.third(), hosts.log("ledger.git"));
+    third.done(&["join", &log, "--as", "box"]);
+    // The ledger of the box does not have this yet.
+    let moves = |to| ["move-home", "codex", "--to", to, "--by", "ann"];
+    hosts.laptop.done(&moves("box"));
+    let told = third.fails(6, &["leave"]);
+    assert!(told.contains("agent codex is at home here"), "{told}");
+    assert!(third.config().contains("ledger.git"));
+    // The laptop does not have this yet, and a move begins where the home is.
+    third.done(&moves("tower"));
+    hosts.laptop.done(&moves("laptop"));
+    third.done(&["leave"]);
+    hosts.tower.done(&["serve", "--once"]);
+    let listed = hosts.tower.json(&["list"]);
+    let row = &listed["data"]["hosts"][0];
+    assert_eq!(
+        (&row["name"], &row["is_retired"]),
+        (&Value::from("box"), &Value::from(true))
+    );
+}
+
+#[test]
+fn a_host_without_its_log_does_not_leave() {
+    let hosts = Hosts::apart();
+    let log = hosts.log("ledger.git");
+    hosts.tower.done(&["join", &log, "--as", "tower"]);
+    // A host may have joined since.
+    fs::rename(hosts.path("ledger.git"), hosts.path("away.git")).expect("a repository to move");
+    let told = hosts.tower.fails(9, &["leave"]);
+    assert!(told.contains("if it is gone for good, remove"), "{told}");
+    assert!(hosts.tower.config().contains("ledger.git"));
+}
+
+#[test]
+fn a_claim_that_is_refused_makes_nothing() {
+    let hosts = Hosts::joined();
+    let before = hosts.tower.files();
+    hosts.tower.fails(6, &["claim", "pi", "codex"]);
+    assert_eq!(hosts.tower.files(), before);
+    for command in [
+        &["claim", "pi", "settled"][..],
+        &["join", &hosts.log("ledger.git"), "--agents", "settled"],
+        &["move-home", "settled", "--to", "laptop"],
+    ] {
+        let told = hosts.tower.fails(2, command);
+        assert!(told.contains("is the daemon's own name"), "{told}");
+    }
+    assert_eq!(hosts.tower.files(), before);
+}
+
+#[test]
 fn mail_that_an_agent_has_moves_with_its_directory_and_arrives_again_without_it() {
     for is_copied in [true, false] {
         let hosts = Hosts::joined();

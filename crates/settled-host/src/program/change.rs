@@ -1,5 +1,8 @@
 //! The commands that change hosts: each appends one record, with the name of the person who decides.
 
+use std::path::Path;
+
+use fleet::Fleet;
 use message_schema::id::AgentName;
 use review::{HostChange, HostDecision};
 use serde::Serialize;
@@ -7,9 +10,10 @@ use spool::log::HostName;
 use views::answer::CommandOutput;
 use views::exit::Exit;
 use views::failure::Failure;
-use workspace::config::is_same_policy;
+use workspace::config::{SharedLog, is_same_policy};
 use workspace::{directory, orders, users};
 
+use super::member::JudgesBy;
 use super::{HostContext, config, member};
 
 /// Who decides, and why.
@@ -114,35 +118,43 @@ impl DecidedBy {
 
 pub(super) fn claim(args: &ClaimArgs, context: &HostContext) -> Result<Exit, Failure> {
     let (root, shared) = context.shared()?;
-    let made = directory::init(root, &args.agents);
-    made.map_err(|error| Failure::new(Exit::Failed, &error))?;
     let change = HostChange::Claimed {
         host: shared.host.to_string(),
         agents: args.agents.clone(),
     };
-    recorded(context, change)
+    let change = record(root, &shared, change)?;
+    // A claim that is refused makes nothing. After a kill here, the next start of the daemon makes the mailboxes.
+    let made = directory::init(root, &args.agents);
+    made.map_err(|error| Failure::new(Exit::Failed, &error))?;
+    say(context, &change)
 }
 
 pub(super) fn move_home(args: &MoveHomeArgs, context: &HostContext) -> Result<Exit, Failure> {
     let (root, shared) = context.shared()?;
-    let fleet = member::fleet(root)?;
-    let to = args.to.clone().unwrap_or(shared.host);
-    let from = args.from.as_ref().or(fleet.home(&args.agent));
-    let change = HostChange::HomeMoved {
-        agent: args.agent.clone(),
-        from: from.map_or_else(String::new, ToString::to_string),
-        to: to.to_string(),
-        decision: args.decision.decided()?,
-    };
-    recorded(context, change)
+    let to = args.to.as_ref().unwrap_or(&shared.host);
+    let decision = args.decision.decided()?;
+    let moved = member::record(root, &shared, JudgesBy::OwnPolicy, &|fleet| {
+        let from = args.from.as_ref().or(fleet.home(&args.agent));
+        Ok(Some(HostChange::HomeMoved {
+            agent: args.agent.clone(),
+            from: from.map_or_else(String::new, ToString::to_string),
+            to: to.to_string(),
+            decision: decision.clone(),
+        }))
+    })?;
+    say(
+        context,
+        &moved.expect("a move is chosen whatever the hosts are"),
+    )
 }
 
 pub(super) fn retire_key(args: &RetireKeyArgs, context: &HostContext) -> Result<Exit, Failure> {
+    let (root, shared) = context.shared()?;
     let change = HostChange::KeyRetired {
         host: args.host.to_string(),
         decision: args.decision.decided()?,
     };
-    recorded(context, change)
+    say(context, &record(root, &shared, change)?)
 }
 
 pub(super) fn policy(args: &PolicyArgs, context: &HostContext) -> Result<Exit, Failure> {
@@ -152,7 +164,7 @@ pub(super) fn policy(args: &PolicyArgs, context: &HostContext) -> Result<Exit, F
             policy: member::policy(root)?,
             decision: args.decision.decided()?,
         };
-        return recorded(context, change);
+        return say(context, &record(root, &shared, change)?);
     }
     let fleet = if args.take {
         let fleet = member::caught_up(root, &shared)?;
@@ -190,28 +202,32 @@ struct Policies {
 
 pub(super) fn leave(args: &LeaveArgs, context: &HostContext) -> Result<Exit, Failure> {
     let (root, shared) = context.shared()?;
-    let fleet = member::fleet(root)?;
-    let others = fleet
-        .members()
-        .any(|(name, member)| *name != shared.host && !member.is_retired);
-    // A host whose key is not the fleet's is out already and could record nothing: the name, and the agents at home under
-    // it, may be another machine's by now.
-    let retires = others && member::holds_its_key(root, &shared, &fleet)?;
-    if let (true, Some(agent)) = (retires, fleet.at_home(&shared.host).next()) {
-        let message = format!("agent {agent} is at home here: move its home to a host that stays");
-        return Err(Failure::plain(Exit::ActionRequired, message)
-            .next(context.command(&format!("host move-home {agent} --to HOST"))));
-    }
     if spool::is_served(root) == Some(true) {
         let message = "a daemon serves this workspace: stop it, then leave".to_owned();
         return Err(Failure::plain(Exit::Temporary, message));
     }
-    if retires {
-        let change = HostChange::KeyRetired {
+    let decision = args.decision.decided()?;
+    // Another host may have moved an agent here since this ledger last followed the log, so the log's end decides.
+    let retires = |fleet: &Fleet| {
+        let mut others = fleet.members();
+        if !others.any(|(name, member)| *name != shared.host && !member.is_retired) {
+            return Ok(None);
+        }
+        if let Some(agent) = fleet.at_home(&shared.host).next() {
+            let message =
+                format!("agent {agent} is at home here: move its home to a host that stays");
+            return Err(Failure::plain(Exit::ActionRequired, message)
+                .next(context.command(&format!("host move-home {agent} --to HOST"))));
+        }
+        Ok(Some(HostChange::KeyRetired {
             host: shared.host.to_string(),
-            decision: args.decision.decided()?,
-        };
-        member::record(root, &shared, change)?;
+            decision: decision.clone(),
+        }))
+    };
+    // A host whose key is not the fleet's is out already and could record nothing: the name, and the agents at home under
+    // it, may be another machine's by now.
+    if member::is_in(root, &shared)? {
+        member::record(root, &shared, JudgesBy::CommonPolicy, &retires).map_err(without_log)?;
     }
     config::write_log(root, None)?;
     let recorded = format!(
@@ -223,10 +239,35 @@ pub(super) fn leave(args: &LeaveArgs, context: &HostContext) -> Result<Exit, Fai
     })
 }
 
-fn recorded(context: &HostContext, change: HostChange) -> Result<Exit, Failure> {
-    let (root, shared) = context.shared()?;
+/// The failure of a host that cannot leave because its log does not answer, with the way out if it never will.
+fn without_log(failure: Failure) -> Failure {
+    if failure.exit != Exit::Temporary {
+        return failure;
+    }
+    let message = format!(
+        "{}\n  only the log says whether other hosts need this one's record; if it is gone for good, remove `log`, \
+         `workspace` and `host` from settled.toml",
+        failure.message
+    );
+    Failure { message, ..failure }
+}
+
+/// Records a change that does not depend on the hosts.
+fn record(root: &Path, shared: &SharedLog, change: HostChange) -> Result<HostChange, Failure> {
+    let judges_by = match change {
+        // Until the change is recorded, the policy of all hosts applies here too.
+        HostChange::PolicyChanged { .. } => JudgesBy::CommonPolicy,
+        HostChange::Joined(_)
+        | HostChange::Claimed { .. }
+        | HostChange::HomeMoved { .. }
+        | HostChange::KeyRetired { .. } => JudgesBy::OwnPolicy,
+    };
+    member::record(root, shared, judges_by, &|_| Ok(Some(change.clone())))?;
+    Ok(change)
+}
+
+fn say(context: &HostContext, change: &HostChange) -> Result<Exit, Failure> {
     let recorded = change.sentence();
-    member::record(root, &shared, change)?;
     context.say(&CommandOutput::new(Changed { recorded }), |changed| {
         format!("recorded: {}\n", changed.recorded)
     })

@@ -187,7 +187,7 @@ fn record(
     let mut member = Member::open_to_join(root, sharing)?;
     let recorded = member
         .follow(survey.end)
-        .and_then(|()| member.record_while(&joined, || !answer.is_final()));
+        .and_then(|()| member.record_while(&|_| Ok(Some(joined.clone())), || !answer.is_final()));
     let (fleet, records) = (member.fleet(), member.records());
     member.close();
     recorded.map_err(|failure| match answer.failure() {

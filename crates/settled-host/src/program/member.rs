@@ -64,6 +64,26 @@ pub(super) fn holds_its_key(
     Ok(fleet.check_key(&shared.host, &public).is_ok())
 }
 
+/// True if this host is a member that can record its own retirement. Fails if the log has its join and this ledger does
+/// not, as a join leaves it that got no answer.
+pub(super) fn is_in(root: &Path, shared: &SharedLog) -> Result<bool, Failure> {
+    let (public, host) = (key(root)?.public(), &shared.host);
+    match fleet(root)?.check_key(host, &public) {
+        Err(FleetRefusal::UnknownHost(_)) => {}
+        checked => return Ok(checked.is_ok()),
+    }
+    let (mut log, _) = log_and_end(root, shared)?;
+    let survey = survey::survey(&mut *log).map_err(|error| super::of_log(&error))?;
+    if survey.fleet.check_key(host, &public).is_err() {
+        return Ok(false);
+    }
+    let message = format!(
+        "the log has the join of host {host}, and this ledger does not: join again, then leave"
+    );
+    let join = join_words(shared, false);
+    Err(Failure::plain(Exit::ActionRequired, message).next(settled(&join, Some(root), None)))
+}
+
 /// The key held here.
 fn key(root: &Path) -> Result<HostKey, Failure> {
     let key = HostKey::load(&HostDirectory::of(root).key());
@@ -118,33 +138,35 @@ pub(super) fn fleet(root: &Path) -> Result<Fleet, Failure> {
     Ok(index.fleet)
 }
 
-/// Records a change of hosts: through the daemon, or here if none serves.
-pub(super) fn record(root: &Path, shared: &SharedLog, change: HostChange) -> Result<(), Failure> {
-    let mut fleet = fleet(root)?;
+/// Chooses the change to record by the hosts that the ledger has at that moment; `None` if nothing has to be recorded.
+pub(super) type Choice<'c> = &'c dyn Fn(&Fleet) -> Result<Option<HostChange>, Failure>;
+
+/// Records a change of hosts: through the daemon, or here if none serves. Returns the change that was recorded.
+///
+/// The change is chosen at the end of the log, and chosen again if another host recorded something first.
+pub(super) fn record(
+    root: &Path,
+    shared: &SharedLog,
+    judges_by: JudgesBy,
+    choose: Choice<'_>,
+) -> Result<Option<HostChange>, Failure> {
+    let fleet = fleet(root)?;
     if spool::is_served(root) != Some(false) {
         // A daemon follows the log, so the ledger here already tells what it would refuse. Without a daemon the ledger
         // may be behind: the change is judged after it has caught up.
         check_key(root, shared, &fleet)?;
-        let asked = fleet.change(&change, &shared.host);
-        asked.map_err(|refusal| refused(&refusal))?;
-        return order(root, change);
+        return order(root, shared, &fleet, choose);
     }
     let (log, end) = log_and_end(root, shared)?;
-    let judges_by = match change {
-        // Until the change is recorded, the policy of all hosts applies here too.
-        HostChange::PolicyChanged { .. } => JudgesBy::CommonPolicy,
-        HostChange::Joined(_)
-        | HostChange::Claimed { .. }
-        | HostChange::HomeMoved { .. }
-        | HostChange::KeyRetired { .. } => JudgesBy::OwnPolicy,
-    };
-    let sharing = sharing(root, shared, log, fleet)?;
+    let sharing = sharing(root, shared, log, fleet.clone())?;
     let mut member = match Member::try_open(root, sharing, judges_by) {
         // A daemon that restarted for the changed homes serves again.
-        Err(MailroomError::Spool(SpoolError::Locked { .. })) => return order(root, change),
+        Err(MailroomError::Spool(SpoolError::Locked { .. })) => {
+            return order(root, shared, &fleet, choose);
+        }
         opened => opened.map_err(|error| unopened(&error))?,
     };
-    let recorded = member.follow(end).and_then(|()| member.record(&change));
+    let recorded = member.follow(end).and_then(|()| member.record(choose));
     let fleet = member.fleet();
     member.close();
     // A change of the key, here or in the log since, is the reason for any other failure.
@@ -188,12 +210,21 @@ fn log_and_end(root: &Path, shared: &SharedLog) -> Result<(Box<dyn Log>, Head), 
     Ok((log, end))
 }
 
-/// Has the daemon record a change of hosts.
-fn order(root: &Path, change: HostChange) -> Result<(), Failure> {
-    let order = submit_order::submit(root, Event::Host(change));
-    order
-        .map(drop)
-        .map_err(|error| Failure::new(Exit::Temporary, &error))
+/// Has the daemon record a change of hosts, chosen by the ledger here. The daemon judges it again.
+fn order(
+    root: &Path,
+    shared: &SharedLog,
+    fleet: &Fleet,
+    choose: Choice<'_>,
+) -> Result<Option<HostChange>, Failure> {
+    let Some(change) = choose(fleet)? else {
+        return Ok(None);
+    };
+    let asked = fleet.clone().change(&change, &shared.host);
+    asked.map_err(|refusal| refused(&refusal))?;
+    submit_order::submit(root, Event::Host(change.clone()))
+        .map_err(|error| Failure::new(Exit::Temporary, &error))?;
+    Ok(Some(change))
 }
 
 /// The policy by which a command judges again what the log has.
@@ -266,30 +297,33 @@ impl Member {
     }
 
     /// Records a change of hosts behind whatever end the log has by then.
-    pub(super) fn record(&mut self, change: &HostChange) -> Result<(), Failure> {
-        self.record_while(change, || true)
+    pub(super) fn record(&mut self, choose: Choice<'_>) -> Result<Option<HostChange>, Failure> {
+        self.record_while(choose, || true)
     }
 
     /// Records it, and tries again only while that may help.
     pub(super) fn record_while(
         &mut self,
-        change: &HostChange,
+        choose: Choice<'_>,
         may_help: impl Fn() -> bool,
-    ) -> Result<(), Failure> {
+    ) -> Result<Option<HostChange>, Failure> {
         let since = Instant::now();
         loop {
+            let Some(change) = choose(&self.fleet())? else {
+                return Ok(None);
+            };
             let moment = self.clock.read();
-            match self.mailroom.change_hosts(change, None, moment) {
-                Ok(()) => return Ok(()),
+            match self.mailroom.change_hosts(&change, None, moment) {
+                Ok(()) => return Ok(Some(change)),
                 Err(HostChangeError::Refused(refusal)) => return Err(refused(&refusal)),
                 Err(HostChangeError::Spool(SpoolError::NotTaken { .. }))
                     if since.elapsed() < PATIENCE && may_help() => {}
                 Err(error) => return Err(Failure::new(Exit::Temporary, &error)),
             }
             let passed = self.pass();
-            if self.has(change) {
+            if self.has(&change) {
                 // The append landed although its outcome was unknown. It may be what stops this host: its retired key.
-                return Ok(());
+                return Ok(Some(change));
             }
             passed?;
             std::thread::sleep(PAUSE);
@@ -391,6 +425,7 @@ pub(super) fn refused(refusal: &FleetRefusal) -> Failure {
 
 #[cfg(test)]
 mod tests {
+    use std::cell::RefCell;
     use std::sync::Arc;
     use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -472,7 +507,7 @@ mod tests {
         }
 
         fn record(&mut self, change: &HostChange) {
-            let recorded = self.member.record(change);
+            let recorded = self.member.record(&|_| Ok(Some(change.clone())));
             recorded.unwrap_or_else(|failure| panic!("{change:?}: {}", failure.message));
         }
     }
@@ -553,6 +588,25 @@ mod tests {
                 reason: "a test".to_owned(),
             },
         });
+        assert_eq!(log.batches().len(), before + 1);
+    }
+
+    #[test]
+    fn a_change_is_chosen_again_by_what_another_host_recorded_first() {
+        let log = Shared::new(1, Weather::default());
+        let ([mut tower, laptop, _third], _) = machines(&log);
+        let joins = tower.join(&["claude"]);
+        tower.record(&joins);
+        let (laptop, before) = (RefCell::new(laptop), log.batches().len());
+        let recorded = tower.member.record(&|fleet| {
+            if fleet.agents().count() > 1 {
+                return Ok(None);
+            }
+            laptop.borrow_mut().record(&claim("laptop", "pi"));
+            Ok(Some(claim("tower", "gpt")))
+        });
+        let recorded = recorded.map_err(|failure| failure.message);
+        assert_eq!(recorded, Ok(None));
         assert_eq!(log.batches().len(), before + 1);
     }
 

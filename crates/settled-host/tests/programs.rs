@@ -913,13 +913,86 @@ fn a_host_with_a_new_key_does_not_sign_what_it_judged_before_it_shared_its_ledge
     hosts.tower.done(&["join", &log, "--new-key"]);
     hosts.laptop.done(&["serve", "--once"]);
     let told = hosts.tower.fails(6, &["restore", &spare]);
-    assert!(told.contains("run this on another host"), "{told}");
+    assert!(
+        told.contains("`settled host restore` on another host"),
+        "{told}"
+    );
     hosts.laptop.done(&["restore", &spare]);
     hosts.tower.done(&["join", &spare]);
     let third = hosts.third();
     third.done(&["join", &spare, "--as", "box"]);
     hosts.tower.done(&["serve", "--once"]);
     assert_eq!(third.ledger(), hosts.tower.ledger());
+}
+
+/// A tower with a record from before it shared its ledger.
+fn tower_with_a_past(hosts: &Hosts) {
+    let agents = ["claude", "pi"].map(|agent| agent.parse().expect("a name"));
+    workspace::directory::init(&hosts.tower.0, &agents).expect("a workspace");
+    hosts.tower.ask("claude", "pi", "q-1");
+    daemon::serve::serve_once(&hosts.tower.0).expect("a run");
+}
+
+#[test]
+fn a_host_with_a_new_key_does_not_begin_another_log_with_what_it_judged_before() {
+    let hosts = Hosts::apart();
+    let (log, spare) = (hosts.log("ledger.git"), hosts.log("spare.git"));
+    tower_with_a_past(&hosts);
+    hosts.tower.done(&["join", &log, "--as", "tower"]);
+    hosts.laptop.done(&["join", &log, "--as", "laptop"]);
+    hosts.laptop.done(&["retire-key", "tower", "--by", "ann"]);
+    hosts.tower.done(&["join", &log, "--new-key"]);
+    hosts.tower.done(&["retire-key", "laptop", "--by", "ann"]);
+    hosts.tower.done(&["leave"]);
+    let told = hosts.tower.fails(6, &["join", &spare, "--as", "tower"]);
+    assert!(
+        told.contains("only the key that this host had then"),
+        "{told}"
+    );
+    // The laptop is out, and has the signatures all the same.
+    hosts.laptop.fails(6, &["serve", "--once"]);
+    hosts.laptop.done(&["restore", &spare]);
+    hosts.tower.done(&["join", &spare, "--as", "tower"]);
+    hosts.third().done(&["join", &spare, "--as", "box"]);
+}
+
+#[test]
+fn a_first_join_goes_on_only_with_the_key_that_signed_its_records() {
+    let hosts = Hosts::apart();
+    let (log, repository) = (hosts.log("ledger.git"), hosts.path("ledger.git"));
+    tower_with_a_past(&hosts);
+    // The log takes the ledger, and then not the join.
+    decide_pushes(&repository, "test ! -e refs/settled/mailroom");
+    hosts.tower.fails(9, &["join", &log, "--as", "tower"]);
+    fs::remove_file(repository.join("hooks/pre-receive")).expect("a hook");
+    let told = hosts
+        .tower
+        .fails(6, &["join", &log, "--as", "tower", "--new-key"]);
+    assert!(
+        told.contains("record 1 of the log is signed with another key"),
+        "{told}"
+    );
+    hosts.tower.done(&["join", &log, "--as", "tower"]);
+    hosts.laptop.done(&["join", &log, "--as", "laptop"]);
+}
+
+#[test]
+fn a_host_that_judged_alone_since_it_left_brings_its_ledger_to_no_log() {
+    let hosts = Hosts::apart();
+    tower_with_a_past(&hosts);
+    hosts
+        .tower
+        .done(&["join", &hosts.log("ledger.git"), "--as", "tower"]);
+    hosts.tower.done(&["leave"]);
+    hosts.tower.ask("claude", "pi", "q-2");
+    daemon::serve::serve_once(&hosts.tower.0).expect("a run");
+    let told = hosts
+        .tower
+        .fails(6, &["join", &hosts.log("spare.git"), "--as", "tower"]);
+    assert!(
+        told.contains("judged record 3 while it shared nothing"),
+        "{told}"
+    );
 }
 
 #[test]

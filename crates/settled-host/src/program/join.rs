@@ -107,8 +107,16 @@ pub(super) fn run(args: &JoinArgs, context: &HostContext) -> Result<Exit, Failur
     }
     let own = HostDirectory::joining(root);
     let (is_new, has_root) = (!own.exists(), root.exists());
+    let mut new_keys = vec![own.key(), own.next_key()];
+    new_keys.retain(|key| !key.exists());
     let planned = make_room(args, root, &own).and_then(|()| checks::plan(args, context, &asked));
-    let planned = planned.inspect_err(|_| leave_no_trace(&own, is_new, root, has_root))?;
+    let planned = planned.inspect_err(|_| {
+        // No log has a key of a join that was refused here. The next join would go on with it.
+        new_keys
+            .iter()
+            .for_each(|key| drop(std::fs::remove_file(key)));
+        leave_no_trace(&own, is_new, root, has_root);
+    })?;
     let (began, took_policy) = (planned.is_first, planned.takes_policy.is_some());
     let kept_key = args.new_key && planned.has_joined;
     let shared = &asked.shared;

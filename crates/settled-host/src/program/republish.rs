@@ -4,13 +4,13 @@
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde::Serialize;
 use settled_host::keys::HostKey;
 use settled_host::place::{HostDirectory, LogPlace};
 use spool::Digest;
-use spool::log::{Appended, Head, HostKeys, HostName, Local, Log, LogError, Signed};
+use spool::log::{Appended, Head, HostName, Local, Log, LogError, Signed};
 use views::answer::CommandOutput;
 use views::exit::Exit;
 use views::failure::Failure;
@@ -21,6 +21,9 @@ use super::{HostContext, config, local, of_log, of_place};
 
 /// The pause before the same batch is appended again.
 const AGAIN: Duration = Duration::from_millis(50);
+
+/// The time limit for one batch whose outcome nobody knows.
+const PATIENCE: Duration = Duration::from_secs(30);
 
 /// `settled host restore`
 #[derive(Debug, clap::Args)]
@@ -89,12 +92,8 @@ fn put_mirror(root: &Path, shared: &SharedLog) -> Result<Republished, Failure> {
     let mut local = local(root, &shared.host)?;
     let mut log = own.join(shared).map_err(|error| of_place(&error))?;
     let had = patiently(|| log.head()).map_err(|error| of_log(&error))?;
-    check_unsigned(&mut local, had, &shared.host, &key.public())?;
-    let keys = (
-        shared.workspace.as_str(),
-        &shared.host,
-        &key as &dyn HostKeys,
-    );
+    let keys = (shared.workspace.as_str(), &shared.host, &key);
+    check_unsigned(&mut local, &mut *log, had, keys)?;
     let records = put_back(&mut local, &mut *log, had, keys).map_err(|error| match &error {
         LogError::Forked { .. } | LogError::RolledBack { .. } => {
             match first_difference(&mut local, &mut *log, had) {
@@ -118,24 +117,78 @@ fn put_mirror(root: &Path, shared: &SharedLog) -> Result<Republished, Failure> {
     })
 }
 
-/// Checks that this host may sign the records behind `end` that have no signature here. The host that began the ledger
-/// judged them before it shared the ledger, and every other host expects them under the key of its first join.
-fn check_unsigned(local: &mut Local, end: Head, host: &HostName, key: &str) -> Result<(), Failure> {
+/// Checks that the other hosts can follow this ledger from a log that ends at `end` before the rest of it is put there.
+///
+/// The host that began the ledger judged the first records before it shared them. They have no signature here, and every
+/// other host expects them under the key of that host's first join, in the log as well as behind its end.
+pub(super) fn check_unsigned(
+    local: &mut Local,
+    log: &mut dyn Log,
+    end: Head,
+    (workspace, host, key): (&str, &HostName, &HostKey),
+) -> Result<(), Failure> {
     // `put_back` fails for a ledger that does not continue the log, and that failure names the difference.
-    let Ok(lost) = local.follow(end) else {
+    if local.follow(end).is_err() {
+        return Ok(());
+    }
+    let known = local.follow(Head::EMPTY).map_err(|error| of_log(&error))?;
+    let entries = known.iter().flat_map(|known| known.batch.entries());
+    let mut shared = entries.skip_while(|entry| entry.host.is_none());
+    if let Some(alone) = shared.find(|entry| entry.host.is_none()) {
+        return Err(judged_alone(alone.seq));
+    }
+    let mut unsigned = known.iter().filter(|known| known.signature.is_empty());
+    let mut entries = unsigned.clone().flat_map(|known| known.batch.entries());
+    if let Some(lost) = entries.find(|entry| entry.host.is_some()) {
+        let message = format!(
+            "this workspace has lost the signature of record {}: run `settled host restore` on another host, which has it",
+            lost.seq
+        );
+        return Err(Failure::plain(Exit::ActionRequired, message));
+    }
+    let Some(last) = unsigned.next_back().map(|known| known.batch.head().seq) else {
         return Ok(());
     };
-    if lost.iter().all(|known| !known.signature.is_empty()) {
-        return Ok(());
-    }
     let founder = survey(local).map_err(|error| of_log(&error))?.founder;
-    if founder.is_none_or(|founder| founder.host == host.as_str() && founder.key == key) {
-        return Ok(());
+    let is_ours = founder
+        .as_ref()
+        .is_none_or(|founder| founder.host == host.as_str() && founder.key == key.public());
+    if last > end.seq && !is_ours {
+        let message = "records of this ledger are from before it was shared, and only the key that this host had then can \
+                       sign them: run `settled host restore` on another host, which has their signatures"
+            .to_owned();
+        return Err(Failure::plain(Exit::ActionRequired, message));
     }
-    let message = "records of this ledger are from before it was shared, and only the key that this host had then can sign \
-                   them: run this on another host, which has their signatures"
-        .to_owned();
-    Err(Failure::plain(Exit::ActionRequired, message))
+    let first = founder.map_or_else(|| key.public(), |founder| founder.key);
+    let mut foreign = None;
+    for_each_batch(log, end, |signed| {
+        let is_old = signed.batch.head().seq <= last;
+        if is_old && signed.is_by(&first, workspace, key) {
+            return ControlFlow::Continue(());
+        }
+        foreign = is_old.then(|| signed.batch.after().seq + 1);
+        ControlFlow::Break(())
+    })
+    .map_err(|error| of_log(&error))?;
+    foreign.map_or(Ok(()), |seq| Err(signed_by_another(seq)))
+}
+
+/// The failure for a ledger that no other host can follow, because every record after the first join names its host.
+fn judged_alone(seq: u64) -> Failure {
+    let message = format!(
+        "this workspace judged record {seq} while it shared nothing, after it had shared its ledger: no other host can follow \
+         that\n  share a new ledger: join with an empty directory"
+    );
+    Failure::plain(Exit::ActionRequired, message)
+}
+
+/// The failure for a log that nobody can follow, because a key that is gone signed its beginning.
+fn signed_by_another(seq: u64) -> Failure {
+    let message = format!(
+        "record {seq} of the log is signed with another key than this host's first one, so no host can follow that log: choose \
+         an empty log, or another --workspace"
+    );
+    Failure::plain(Exit::ActionRequired, message)
 }
 
 /// The first record in which a log and this host's ledger differ.
@@ -208,18 +261,22 @@ pub(super) fn put_back(
     local: &mut Local,
     log: &mut dyn Log,
     end: Head,
-    (workspace, host, keys): (&str, &HostName, &dyn HostKeys),
+    (workspace, host, key): (&str, &HostName, &HostKey),
 ) -> Result<u64, LogError> {
     let mut count = 0;
     for known in local.follow(end)? {
         let signed = if known.signature.is_empty() {
-            Signed::new(known.batch, workspace, host.clone(), keys)
+            Signed::new(known.batch, workspace, host.clone(), key)
         } else {
             known
         };
+        let since = Instant::now();
         loop {
             match patiently(|| log.append(&signed))? {
                 Appended::Committed => break,
+                Appended::Unknown(why) if since.elapsed() > PATIENCE => {
+                    return Err(LogError::Unreachable { why });
+                }
                 Appended::Unknown(_) => std::thread::sleep(AGAIN),
                 Appended::Moved(_) => {
                     let why = "another host appended to it meanwhile; run this again".to_owned();

@@ -15,6 +15,7 @@ use workspace::config::{SharedLog, is_same_policy};
 use workspace::directory;
 use workspace::shell::quoted;
 
+use super::super::republish::check_unsigned;
 use super::super::survey::{Survey, patiently, survey};
 use super::super::{HostContext, local, member, of_log, of_place};
 use super::{JoinArgs, again};
@@ -84,7 +85,7 @@ pub(super) fn plan(
         .change(&joined, &shared.host)
         .map_err(|refusal| refused(&refusal, args, context, (asked, fleet)))?;
     if is_workspace {
-        compare(context, asked, &mut *log, &survey)?;
+        compare(context, asked, &mut *log, (&survey, &key))?;
     } else if is_first && survey.end != Head::EMPTY {
         return Err(begun_by_nobody(survey.end));
     }
@@ -272,14 +273,18 @@ fn compare(
     context: &HostContext,
     asked: &JoinTarget,
     log: &mut dyn Log,
-    survey: &Survey,
+    (survey, key): (&Survey, &HostKey),
 ) -> Result<(), Failure> {
     let root = context.root()?;
     let mut local = local(root, &asked.shared.host)?;
     let ours = local.head().map_err(|error| of_log(&error))?;
     if survey.founder.is_none() {
         return match local.follow(survey.end) {
-            Ok(_) => Ok(()),
+            Ok(_) => {
+                let shared = &asked.shared;
+                let keys = (shared.workspace.as_str(), &shared.host, key);
+                check_unsigned(&mut local, log, survey.end, keys)
+            }
             // A host brought records, and was killed before it recorded its join.
             Err(_) => Err(begun_by_nobody(survey.end)),
         };

@@ -19,5 +19,5 @@ pub mod monitoring;
 pub mod place;
 mod wire;
 
-pub use gitlog::Git;
+pub use gitlog::{Git, is_missing};
 pub use jetstream::JetStream;

@@ -11,6 +11,7 @@ use std::time::Duration;
 use async_nats::ServerAddr;
 use spool::log::{Log, LogError};
 use workspace::config::SharedLog;
+use workspace::shell;
 
 use crate::access::{Access, AccessError, servers, without_password};
 use crate::jetstream::{self, Founded, LedgerName};
@@ -57,6 +58,15 @@ pub enum PlaceError {
         path: PathBuf,
         /// The cause.
         source: io::Error,
+    },
+    /// A path on this machine that does not exist.
+    #[error(
+        "there is no git repository at {path}: write its path or URL right, or make one with `git init --bare {path}`",
+        path = shell::quoted(path.as_os_str())
+    )]
+    NoRepository {
+        /// The path.
+        path: PathBuf,
     },
     /// The stream drops records, or can be emptied.
     #[error("the stream cannot hold a ledger: {0}")]
@@ -355,7 +365,10 @@ impl HostDirectory {
                 let found = jetstream::found(servers.clone(), options, &name, None);
                 self.connected(servers, &name, &self.at_once(found)?)
             }
-            LogPlace::Repository(_) => self.open(shared),
+            LogPlace::Repository(repository) => {
+                check_path(&repository)?;
+                self.open(shared)
+            }
         }
     }
 
@@ -412,6 +425,18 @@ impl HostDirectory {
         let path = path.to_owned();
         PlaceError::Io { path, source }
     }
+}
+
+/// Fails for a path on this machine that does not exist. As for git, a colon before the first slash begins a path on
+/// another machine.
+fn check_path(repository: &str) -> Result<(), PlaceError> {
+    let first = repository.split('/').next().unwrap_or_default();
+    let path = PathBuf::from(repository);
+    let is_missing = !first.contains(':') && matches!(path.try_exists(), Ok(false));
+    if is_missing {
+        return Err(PlaceError::NoRepository { path });
+    }
+    Ok(())
 }
 
 fn ledger_name(shared: &SharedLog) -> LedgerName {

@@ -533,6 +533,24 @@ fn a_claim_that_is_refused_makes_nothing() {
 }
 
 #[test]
+fn a_log_that_cannot_exist_is_answered_at_once() {
+    let hosts = Hosts::joined();
+    let begun = std::time::Instant::now();
+    let third = hosts.third();
+    let typo = hosts.path("typo.git");
+    let typo = typo.display().to_string();
+    for log in [&typo, "./typo.git", &format!("file://{typo}")] {
+        let told = third.fails(3, &["join", log, "--as", "box"]);
+        assert!(told.contains("there is no git repository at "), "{told}");
+        let told = hosts.tower.fails(3, &["restore", log]);
+        assert!(told.contains("there is no git repository at "), "{told}");
+    }
+    // A log that is away is waited for 20 s.
+    assert!(begun.elapsed() < std::time::Duration::from_secs(20));
+    assert!(!third.0.exists());
+}
+
+#[test]
 fn mail_that_an_agent_has_moves_with_its_directory_and_arrives_again_without_it() {
     for is_copied in [true, false] {
         let hosts = Hosts::joined();
@@ -600,7 +618,7 @@ fn a_valid_key_stays_whatever_the_log_and_the_command_line_say() {
     let key = || fs::read_to_string(hosts.tower.0.join(".settled/host/key")).expect("a key");
     let before = key();
     fs::rename(hosts.path("ledger.git"), hosts.path("away.git")).expect("a repository to move");
-    hosts.tower.fails(9, &join);
+    hosts.tower.fails(3, &join);
     fs::rename(hosts.path("away.git"), hosts.path("ledger.git")).expect("a repository to move");
     assert_eq!(key(), before);
     let told = hosts.tower.done(&join);

@@ -237,10 +237,15 @@ fn first_line(bytes: &[u8]) -> String {
         .map(str::trim)
         .filter(|line| !line.is_empty())
         .collect();
-    let telling = lines
-        .iter()
-        .find(|line| line.starts_with("fatal:") || line.starts_with("error:"));
+    let is_telling = |line: &&&str| line.starts_with("fatal:") || line.starts_with("error:");
+    // With this line git ends what ssh said, and does not say why.
+    let is_vague = |line: &&str| **line == *"fatal: Could not read from remote repository.";
+    let of_ssh = lines.iter().position(|line| is_vague(&line));
+    let of_ssh = of_ssh.and_then(|vague| lines[..vague].last());
+    let mut telling = lines.iter().filter(is_telling);
     telling
+        .find(|line| !is_vague(line))
+        .or(of_ssh)
         .or(lines.first())
         .map_or_else(String::new, |line| (*line).to_owned())
 }
@@ -254,6 +259,10 @@ mod tests {
         for (said, kept) in [
             ("warning: x\nfatal: no route\nerror: y\n", "fatal: no route"),
             ("hint: x\n  error: refused \n", "error: refused"),
+            (
+                "Warning: x\nssh: no route\nfatal: Could not read from remote repository.\n",
+                "ssh: no route",
+            ),
             ("\n\n  Permission denied\nmore\n", "Permission denied"),
             ("\n", ""),
         ] {

@@ -439,6 +439,26 @@ impl Worker {
     }
 }
 
+/// True if git says that the remote does not exist. To a host that has joined, such a remote is away and may come back, like
+/// a disk that is not mounted; to one that joins, its name is wrong.
+pub fn is_missing(error: &LogError) -> bool {
+    let words = [
+        "does not appear to be a git repository",
+        "repository not found",
+        "' not found",
+        "unable to find remote helper",
+        "remote helper '",
+        "' not allowed",
+        // `getaddrinfo` knows that there is no such name; without a network its failure is a temporary one.
+        "name or service not known",
+    ];
+    let LogError::Unreachable { why } = error else {
+        return false;
+    };
+    let lower = why.to_lowercase();
+    words.iter().any(|word| lower.contains(word))
+}
+
 /// The error for a refusal by the remote: a missing permission is final, anything else is retryable.
 fn refused(why: &str) -> LogError {
     let lower = why.to_lowercase();
@@ -448,6 +468,7 @@ fn refused(why: &str) -> LogError {
         "access denied",
         "could not read username",
         "not authorized",
+        "host key verification failed",
     ];
     let why = why.to_owned();
     if words.iter().any(|word| lower.contains(word)) {
@@ -476,6 +497,29 @@ mod tests {
         for said in ["fatal: unable to access: Could not resolve host", ""] {
             let why = said.to_owned();
             assert_eq!(refused(said), LogError::Unreachable { why });
+        }
+    }
+
+    #[test]
+    fn a_remote_that_does_not_exist_is_told_from_one_that_is_away() {
+        let is_missing = |said: &str| is_missing(&refused(said));
+        for said in [
+            "fatal: '/no/such.git' does not appear to be a git repository",
+            "ERROR: Repository not found.",
+            "fatal: repository 'https://example.org/x.git/' not found",
+            "ssh: Could not resolve hostname example.invalid: Name or service not known",
+            "fatal: remote helper 'htps' aborted session",
+            "fatal: transport 'ext' not allowed",
+        ] {
+            assert!(is_missing(said), "{said}");
+        }
+        for said in [
+            "ssh: Could not resolve hostname example.org: Temporary failure in name resolution",
+            "fatal: unable to access 'https://example.org/': Could not resolve host: example.org",
+            "ssh: connect to host example.org port 22: Connection timed out",
+            "remote: Access denied",
+        ] {
+            assert!(!is_missing(said), "{said}");
         }
     }
 

@@ -29,6 +29,7 @@ use message_schema::line::escaped;
 use runner::folder::Folder;
 use runner::{keeper, launch};
 use serde::Serialize;
+use settled_host::is_missing;
 use settled_host::place::PlaceError;
 use spool::Os;
 use spool::log::{HostName, Local, LogError};
@@ -239,9 +240,20 @@ fn of_place(error: &PlaceError) -> Failure {
     let exit = match error {
         PlaceError::Log(error) => return of_log(error),
         PlaceError::Access(_) | PlaceError::Key(_) | PlaceError::Unfit(_) => Exit::Usage,
+        PlaceError::NoRepository { .. } => Exit::NotFound,
         PlaceError::Io { .. } => Exit::Failed,
     };
     Failure::new(exit, error)
+}
+
+/// The failure for a log that a person has just named.
+fn of_new_log(error: &LogError, log: &str) -> Failure {
+    let failure = of_log(error);
+    if !is_missing(error) {
+        return failure;
+    }
+    let message = format!("there is no git repository at {log}: {}", failure.message);
+    Failure::plain(Exit::NotFound, message)
 }
 
 /// The ledger of this host, as a log.

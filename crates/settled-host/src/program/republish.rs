@@ -16,8 +16,8 @@ use views::exit::Exit;
 use views::failure::Failure;
 use workspace::config::SharedLog;
 
-use super::survey::{for_each_batch, patiently, survey};
-use super::{HostContext, config, local, of_log, of_place};
+use super::survey::{end_of_new, for_each_batch, patiently, survey};
+use super::{HostContext, config, local, of_log, of_new_log, of_place};
 
 /// The pause before the same batch is appended again.
 const AGAIN: Duration = Duration::from_millis(50);
@@ -91,7 +91,7 @@ fn put_mirror(root: &Path, shared: &SharedLog) -> Result<Republished, Failure> {
     let key = HostKey::load(&own.key()).map_err(|error| Failure::new(Exit::Usage, &error))?;
     let mut local = local(root, &shared.host)?;
     let mut log = own.join(shared).map_err(|error| of_place(&error))?;
-    let had = patiently(|| log.head()).map_err(|error| of_log(&error))?;
+    let had = end_of_new(&mut *log).map_err(|error| of_new_log(&error, &shared.log))?;
     let keys = (shared.workspace.as_str(), &shared.host, &key);
     check_unsigned(&mut local, &mut *log, had, keys)?;
     let records = put_back(&mut local, &mut *log, had, keys).map_err(|error| match &error {

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use fleet::Fleet;
 use review::{HostChange, JoinedHost};
+use settled_host::is_missing;
 use spool::log::{Head, Log, LogError, Signed};
 use workspace::index;
 
@@ -27,7 +28,7 @@ pub(super) struct Survey {
 
 /// Reads a whole log.
 pub(super) fn survey(log: &mut dyn Log) -> Result<Survey, LogError> {
-    let end = patiently(|| log.head())?;
+    let end = end_of_new(log)?;
     let mut survey = Survey {
         end,
         founder: None,
@@ -99,12 +100,27 @@ impl Survey {
     }
 }
 
+/// The end of a log that a person has just named. One that does not exist is answered at once.
+pub(super) fn end_of_new(log: &mut dyn Log) -> Result<Head, LogError> {
+    retrying(
+        || log.head(),
+        |error| error.is_retryable() && !is_missing(error),
+    )
+}
+
 /// Retries for a while if the log cannot be reached.
-pub(super) fn patiently<T>(mut ask: impl FnMut() -> Result<T, LogError>) -> Result<T, LogError> {
+pub(super) fn patiently<T>(ask: impl FnMut() -> Result<T, LogError>) -> Result<T, LogError> {
+    retrying(ask, LogError::is_retryable)
+}
+
+fn retrying<T>(
+    mut ask: impl FnMut() -> Result<T, LogError>,
+    may_pass: impl Fn(&LogError) -> bool,
+) -> Result<T, LogError> {
     let since = Instant::now();
     loop {
         match ask() {
-            Err(error) if error.is_retryable() && since.elapsed() < PATIENCE => {
+            Err(error) if may_pass(&error) && since.elapsed() < PATIENCE => {
                 std::thread::sleep(PAUSE);
             }
             done => return done,

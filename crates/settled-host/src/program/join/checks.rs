@@ -17,7 +17,7 @@ use workspace::shell::quoted;
 
 use super::super::republish::check_unsigned;
 use super::super::survey::{Survey, patiently, survey};
-use super::super::{HostContext, local, member, of_log, of_place};
+use super::super::{HostContext, local, member, of_log, of_new_log, of_place};
 use super::{JoinArgs, again};
 
 /// A join that nothing refuses so far, and that has changed nothing.
@@ -55,7 +55,8 @@ pub(super) fn plan(
     let (root, shared) = (context.root()?, &asked.shared);
     let own = HostDirectory::joining(root);
     let mut log = own.join(shared).map_err(|error| of_place(&error))?;
-    let survey = survey(&mut *log).map_err(|error| of_log(&error))?;
+    let survey = survey(&mut *log);
+    let survey = survey.map_err(|error| of_new_log(&error, &shared.log))?;
     let is_workspace = is_workspace(root)?;
     let known = if is_workspace {
         member::fleet(root)?

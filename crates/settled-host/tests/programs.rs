@@ -292,6 +292,9 @@ fn the_first_host_has_joined_once_the_log_has_its_record() {
     let told = hosts.tower.fails(9, &join);
     assert!(told.contains("pre-receive hook declined"), "{told}");
     assert_eq!(hosts.tower.ledger(), "");
+    // The log does not have it, so this host goes on alone.
+    assert!(!hosts.tower.config().contains("ledger.git"));
+    daemon::serve::serve_once(&hosts.tower.0).expect("a run of a host that is alone");
     // An answer that comes late is waited for.
     decide_pushes(&repository, "sleep 2");
     let told = hosts.tower.done(&join);

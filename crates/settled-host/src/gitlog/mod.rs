@@ -141,7 +141,8 @@ impl Git {
         }
     }
 
-    fn push(&self, signed: &Signed) -> Result<Appended, LogError> {
+    /// Pushes the batch, or waits on for the push of it that is running; `None` if it is not done yet.
+    fn push(&self, signed: &Signed) -> Option<Result<Appended, LogError>> {
         let head = signed.batch.head();
         let mut state = self.shared.locked();
         let is_done = |state: &State| state.pushed.as_ref().is_some_and(|(of, _)| *of == head);
@@ -153,8 +154,8 @@ impl Git {
         }
         let mut state = self.shared.wait(state, is_done);
         match state.pushed.take() {
-            Some((of, result)) if of == head => result,
-            Some(_) | None => Ok(Appended::Unknown("the push is not done yet".to_owned())),
+            Some((of, result)) if of == head => Some(result),
+            Some(_) | None => None,
         }
     }
 }
@@ -177,7 +178,11 @@ impl Log for Git {
             let bytes_max = Git::BATCH_BYTES_MAX;
             return Err(LogError::TooLarge { bytes, bytes_max });
         }
-        let appended = match self.push(signed) {
+        let Some(pushed) = self.push(signed) else {
+            // Its own answer decides: it says no if the remote refused this push.
+            return Ok(Appended::Unknown("the push is not done yet".to_owned()));
+        };
+        let appended = match pushed {
             // Once a push may have landed, no failure of a later one takes that back.
             Err(error) if self.pending == Some(head) => Ok(Appended::Unknown(error.to_string())),
             other => other,
@@ -407,6 +412,7 @@ impl Worker {
             &lease,
         ];
         let args = [&args[..], &["--", &self.remote, &push]].concat();
+        let mut is_refused = false;
         let why = match self.store.run(&args, None, FAR) {
             Ok(said) if said.succeeded => {
                 let mut state = self.shared.locked();
@@ -417,6 +423,8 @@ impl Worker {
             Ok(said) => {
                 let text = String::from_utf8_lossy(&said.out);
                 let line = text.lines().find(|line| line.starts_with('!'));
+                // The remote answered that it did not move the ref. Other failures may hide a lost answer.
+                is_refused = line.is_some_and(|line| line.contains("\t[remote rejected]"));
                 line.map_or(said.err, |line| line.replace('\t', " "))
             }
             Err(why) => why,
@@ -425,7 +433,13 @@ impl Worker {
         if let Err(error) = self.look() {
             return Ok(Appended::Unknown(format!("{why}; {error}")));
         }
-        Ok(self.standing(after, head).unwrap_or(Appended::Unknown(why)))
+        match self.standing(after, head) {
+            Some(appended) => Ok(appended),
+            None => match refused(&why) {
+                LogError::Unreachable { why } if !is_refused => Ok(Appended::Unknown(why)),
+                refused => Err(refused),
+            },
+        }
     }
 
     /// The outcome for a batch that the log has or can no longer take; `None` while `after` is the log's end.
@@ -466,6 +480,8 @@ fn refused(why: &str) -> LogError {
         "permission denied",
         "authentication failed",
         "access denied",
+        "denied to ",
+        "returned error: 403",
         "could not read username",
         "not authorized",
         "host key verification failed",
@@ -490,6 +506,8 @@ mod tests {
             "remote: Access denied",
             "fatal: could not read Username for 'https://example.org': terminal prompts disabled",
             "remote: You are not authorized to push.",
+            "ERROR: Permission to team/ledger.git denied to ann.",
+            "fatal: unable to access 'https://example.org/': The requested URL returned error: 403",
         ] {
             let why = said.to_owned();
             assert_eq!(refused(said), LogError::Denied { why });

@@ -40,6 +40,13 @@ pub(super) fn write_log(root: &Path, shared: Option<&SharedLog>) -> Result<(), F
     })
 }
 
+/// Writes the text that settled.toml had before a join.
+pub(super) fn put_back(root: &Path, text: &str) -> Result<(), Failure> {
+    let path = root.join(FILE);
+    atomic_file::replace(&path, text)
+        .map_err(|error| Failure::plain(Exit::Failed, format!("{}: {error}", path.display())))
+}
+
 /// Replaces the policy in this host's config with the policy of all hosts.
 pub(super) fn take_policy(root: &Path, policy: &str) -> Result<(), Failure> {
     let shared: DocumentMut = policy.parse().map_err(|error: toml_edit::TomlError| {

@@ -147,11 +147,12 @@ pub(super) fn run(args: &JoinArgs, context: &HostContext) -> Result<Exit, Failur
 /// Records a join that passed all checks, and then gives this host the key and the credentials it joined with.
 ///
 /// The settings come before the record: a daemon that starts after a kill in between says that this host has not joined,
-/// while one without the settings would go on alone. Repeating the join continues here.
+/// while one without the settings would go on alone. Repeating the join continues here. A first join that the log certainly
+/// does not have takes them back.
 fn record(
     args: &JoinArgs,
     root: &Path,
-    JoinTarget { shared, .. }: &JoinTarget,
+    JoinTarget { shared, before }: &JoinTarget,
     planned: PlannedJoin,
 ) -> Result<(Fleet, u64), Failure> {
     let PlannedJoin {
@@ -168,11 +169,12 @@ fn record(
     } = planned;
     let own = HostDirectory::joining(root);
     make_workspace(root, &args.agents)?;
-    if let Some(policy) = &takes_policy {
-        config::take_policy(root, policy)?;
-    }
     if is_first {
         bring_ledger(root, shared, &key, &mut *log, survey.end)?;
+    }
+    let settings = config::text(root)?;
+    if let Some(policy) = &takes_policy {
+        config::take_policy(root, policy)?;
     }
     config::write_log(root, Some(shared))?;
     let fleet = match (known.is_empty(), is_first) {
@@ -198,11 +200,16 @@ fn record(
         .and_then(|()| member.record_while(&|_| Ok(Some(joined.clone())), || !answer.is_final()));
     let (fleet, records) = (member.fleet(), member.records());
     member.close();
-    recorded.map_err(|failure| match answer.failure() {
-        Some(answered) => answered,
-        None if is_first && is_begun_by_another(&own, shared, &public) => began_meanwhile(),
-        None => failure,
-    })?;
+    if let Err(failure) = recorded {
+        if before.is_none() && !answer.may_have_taken() {
+            config::put_back(root, &settings)?;
+        }
+        return Err(match answer.failure() {
+            Some(answered) => answered,
+            None if is_first && is_begun_by_another(&own, shared, &public) => began_meanwhile(),
+            None => failure,
+        });
+    }
     if is_next_key {
         own.accept_key().map_err(|error| of_place(&error))?;
     }
@@ -380,19 +387,32 @@ struct AnsweredLog {
 
 /// The reason why the log did not take, or may not have taken, the last batch.
 #[derive(Clone, Default)]
-struct LastAnswer(Arc<Mutex<Option<LogError>>>);
+struct LastAnswer(Arc<Mutex<Answers>>);
+
+#[derive(Default)]
+struct Answers {
+    last: Option<LogError>,
+    /// True if nobody knows the outcome. An error for the same batch says later that the log does not have it.
+    is_open: bool,
+}
 
 impl LastAnswer {
     /// True if another try gets the same answer.
     fn is_final(&self) -> bool {
-        let answer = self.locked();
-        answer.as_ref().is_some_and(|error| !error.is_retryable())
+        let answers = self.locked();
+        let last = answers.last.as_ref();
+        last.is_some_and(|error| !error.is_retryable())
+    }
+
+    /// True if the log may have the batch, or take it late.
+    fn may_have_taken(&self) -> bool {
+        self.locked().is_open
     }
 
     fn failure(&self) -> Option<Failure> {
-        let error = self.locked().take()?;
+        let error = self.locked().last.take()?;
         let failure = of_log(&error);
-        Some(if error.is_retryable() {
+        Some(if self.may_have_taken() {
             let message = format!(
                 "{}\n  the log may have the join all the same: run this again",
                 failure.message
@@ -403,7 +423,7 @@ impl LastAnswer {
         })
     }
 
-    fn locked(&self) -> MutexGuard<'_, Option<LogError>> {
+    fn locked(&self) -> MutexGuard<'_, Answers> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -426,11 +446,20 @@ impl Log for AnsweredLog {
 
     fn append(&mut self, batch: &Signed) -> Result<Appended, LogError> {
         let appended = self.log.append(batch);
-        *self.answer.locked() = match &appended {
-            Ok(Appended::Committed | Appended::Moved(_)) => None,
-            Ok(Appended::Unknown(why)) => Some(LogError::Unreachable { why: why.clone() }),
-            Err(error) => Some(error.clone()),
-        };
+        let mut answers = self.answer.locked();
+        match &appended {
+            Ok(Appended::Committed | Appended::Moved(_)) => *answers = Answers::default(),
+            Ok(Appended::Unknown(why)) => {
+                let why = why.clone();
+                answers.last = Some(LogError::Unreachable { why });
+                answers.is_open = true;
+            }
+            Err(error) => {
+                answers.last = Some(error.clone());
+                answers.is_open = false;
+            }
+        }
+        drop(answers);
         appended
     }
 
@@ -469,17 +498,16 @@ mod tests {
 
     use super::*;
 
-    /// A log that this host may only read.
-    struct ReadOnly(Box<dyn Log>);
+    /// A log that gives these answers to the next appends, last to first, and takes none of their batches.
+    struct Refusing(Box<dyn Log>, Vec<Result<Appended, LogError>>);
 
-    impl Log for ReadOnly {
+    impl Log for Refusing {
         fn head(&mut self) -> Result<Head, LogError> {
             self.0.head()
         }
 
-        fn append(&mut self, _batch: &Signed) -> Result<Appended, LogError> {
-            let why = "permission denied".to_owned();
-            Err(LogError::Denied { why })
+        fn append(&mut self, batch: &Signed) -> Result<Appended, LogError> {
+            self.1.pop().unwrap_or_else(|| self.0.append(batch))
         }
 
         fn follow(&mut self, from: Head) -> Result<Vec<Signed>, LogError> {
@@ -499,9 +527,17 @@ mod tests {
     fn a_join_that_the_log_denies_is_not_tried_again_and_says_why() {
         let batch = fixture::batch(Head::EMPTY, &["one"], "tower");
         let shared = Shared::new(1, Weather::default());
-        let (mut log, answer) = AnsweredLog::around(Box::new(ReadOnly(Box::new(shared.connect()))));
+        let why = "permission denied".to_owned();
+        let answers = vec![
+            Err(LogError::Denied { why }),
+            Ok(Appended::Unknown("no answer in time".to_owned())),
+        ];
+        let refusing = Refusing(Box::new(shared.connect()), answers);
+        let (mut log, answer) = AnsweredLog::around(Box::new(refusing));
+        assert!(matches!(log.append(&batch), Ok(Appended::Unknown(_))));
+        assert!(answer.may_have_taken() && !answer.is_final());
         assert!(log.append(&batch).is_err());
-        assert!(answer.is_final());
+        assert!(answer.is_final() && !answer.may_have_taken());
         let failure = answer.failure().expect("a refusal");
         assert_eq!(failure.exit, Exit::Identity);
         assert_eq!(

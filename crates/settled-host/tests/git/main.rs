@@ -359,6 +359,23 @@ fn a_remote_that_takes_longer_than_a_call_waits_answers_the_next_calls() {
 }
 
 #[test]
+fn a_push_that_a_remote_refuses_is_known_not_to_have_landed() {
+    let directory = remote_in();
+    let mut log = slow(directory.path(), "one", Duration::from_millis(1_500));
+    let refuse = "printf '#!/bin/sh\\nexit 1\\n' > remote.git/hooks/pre-receive; chmod +x remote.git/hooks/pre-receive";
+    sh(directory.path(), refuse);
+    let first = batch(Head::EMPTY, &["a"], "tower");
+    let appended = for_some("the push", || match log.append(&first) {
+        Ok(Appended::Unknown(_)) => None,
+        other => Some(other),
+    });
+    assert!(
+        matches!(&appended, Err(LogError::Unreachable { why }) if why.contains("hook declined")),
+        "{appended:?}"
+    );
+}
+
+#[test]
 fn a_caller_that_asks_later_gets_a_poll_that_began_after_its_call() {
     let directory = remote_in();
     let mut log = slow(directory.path(), "one", Duration::from_millis(1_500));

@@ -519,6 +519,25 @@ fn a_host_without_its_log_does_not_leave() {
 }
 
 #[test]
+fn a_host_that_lost_its_key_is_told_how_to_go_on_and_leaves_once_it_is_retired() {
+    let hosts = Hosts::joined();
+    fs::remove_file(hosts.laptop.0.join(".settled/host/key")).expect("a key");
+    for command in [&["claim", "pi"][..], &["leave"], &["serve", "--once"]] {
+        let told = hosts.laptop.fails(6, command);
+        assert!(told.contains("host laptop has no key here"), "{told}");
+        assert!(
+            told.contains("settled host retire-key laptop") && told.contains(" --new-key --root "),
+            "{told}"
+        );
+    }
+    hosts.tower.done(&["retire-key", "laptop", "--by", "ann"]);
+    hosts.laptop.done(&["leave"]);
+    // The last host leaves with or without a key.
+    fs::remove_file(hosts.tower.0.join(".settled/host/key")).expect("a key");
+    hosts.tower.done(&["leave"]);
+}
+
+#[test]
 fn a_claim_that_is_refused_makes_nothing() {
     let hosts = Hosts::joined();
     let before = hosts.tower.files();

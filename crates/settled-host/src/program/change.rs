@@ -226,7 +226,7 @@ pub(super) fn leave(args: &LeaveArgs, context: &HostContext) -> Result<Exit, Fai
     };
     // A host whose key is not the fleet's is out already and could record nothing: the name, and the agents at home under
     // it, may be another machine's by now.
-    if member::is_in(root, &shared)? {
+    if member::is_in(root, &shared).map_err(without_log)? {
         member::record(root, &shared, JudgesBy::CommonPolicy, &retires).map_err(without_log)?;
     }
     config::write_log(root, None)?;

@@ -231,6 +231,8 @@ fn said(joined: &Joined) -> String {
     text += &format!("at home here: {agents}\n");
     if joined.began {
         text += "it is the first host\n";
+    } else if joined.others.is_empty() {
+        text += "no other host\n";
     } else {
         text += &format!("other hosts: {}\n", joined.others.join(", "));
     }

@@ -35,7 +35,7 @@ pub(super) fn sharing(
     log: Box<dyn Log>,
     fleet: Fleet,
 ) -> Result<Sharing, Failure> {
-    let key = key(root)?;
+    let key = key(root, shared)?;
     Ok(Sharing {
         workspace: shared.workspace.clone(),
         host: shared.host.clone(),
@@ -50,7 +50,7 @@ pub(super) fn sharing(
 /// Checks that the key held here is the one with which this host joined, as of `fleet`. The other hosts freeze at a record
 /// that any other key has signed.
 pub(super) fn check_key(root: &Path, shared: &SharedLog, fleet: &Fleet) -> Result<(), Failure> {
-    let checked = fleet.check_key(&shared.host, &key(root)?.public());
+    let checked = fleet.check_key(&shared.host, &key(root, shared)?.public());
     checked.map_err(|refusal| without_its_key(&refusal, root, shared))
 }
 
@@ -60,22 +60,34 @@ pub(super) fn holds_its_key(
     shared: &SharedLog,
     fleet: &Fleet,
 ) -> Result<bool, Failure> {
-    let public = key(root)?.public();
+    let public = key(root, shared)?.public();
     Ok(fleet.check_key(&shared.host, &public).is_ok())
 }
 
-/// True if this host is a member that can record its own retirement. Fails if the log has its join and this ledger does
-/// not, as a join leaves it that got no answer.
+/// True if this host is a member that can record its own retirement. Fails if other hosts count on it and it cannot: it
+/// has lost its key, or the log has its join and this ledger does not, as a join leaves it that got no answer.
 pub(super) fn is_in(root: &Path, shared: &SharedLog) -> Result<bool, Failure> {
-    let (public, host) = (key(root)?.public(), &shared.host);
-    match fleet(root)?.check_key(host, &public) {
-        Err(FleetRefusal::UnknownHost(_)) => {}
-        checked => return Ok(checked.is_ok()),
+    let host = &shared.host;
+    let key = match key(root, shared) {
+        Err(_) if !HostDirectory::of(root).key().exists() => None,
+        key => Some(key?.public()),
+    };
+    if let Some(key) = &key {
+        match fleet(root)?.check_key(host, key) {
+            Err(FleetRefusal::UnknownHost(_)) => {}
+            checked => return Ok(checked.is_ok()),
+        }
     }
     let (mut log, _) = log_and_end(root, shared)?;
     let survey = survey::survey(&mut *log).map_err(|error| super::of_log(&error))?;
-    if survey.fleet.check_key(host, &public).is_err() {
-        return Ok(false);
+    let known = survey.fleet.key(host);
+    let mut others = survey.fleet.members();
+    match (key, known) {
+        (Some(key), Some(known)) if key == known => {}
+        (None, Some(_)) if others.any(|(name, other)| name != host && !other.is_retired) => {
+            return Err(without_key(root, shared));
+        }
+        (Some(_) | None, _) => return Ok(false),
     }
     let message = format!(
         "the log has the join of host {host}, and this ledger does not: join again, then leave"
@@ -85,9 +97,26 @@ pub(super) fn is_in(root: &Path, shared: &SharedLog) -> Result<bool, Failure> {
 }
 
 /// The key held here.
-fn key(root: &Path) -> Result<HostKey, Failure> {
-    let key = HostKey::load(&HostDirectory::of(root).key());
-    key.map_err(|error| Failure::new(Exit::Usage, &error))
+pub(super) fn key(root: &Path, shared: &SharedLog) -> Result<HostKey, Failure> {
+    let path = HostDirectory::of(root).key();
+    HostKey::load(&path).map_err(|error| {
+        if path.exists() {
+            Failure::new(Exit::Usage, &error)
+        } else {
+            without_key(root, shared)
+        }
+    })
+}
+
+/// The failure for a host whose key is gone, with the command that lets it in again.
+fn without_key(root: &Path, shared: &SharedLog) -> Failure {
+    let (host, path) = (&shared.host, HostDirectory::of(root).key());
+    let message = format!(
+        "host {host} has no key here, expected {}\n  run `settled host retire-key {host}` on another host, then join again",
+        path.display()
+    );
+    let join = join_words(shared, true);
+    Failure::plain(Exit::ActionRequired, message).next(settled(&join, Some(root), None))
 }
 
 /// The failure for a host whose key is not the fleet's, with the command that lets it in again.
@@ -414,7 +443,7 @@ pub(super) fn refused(refusal: &FleetRefusal) -> Failure {
         FleetRefusal::UnknownHost(_) | FleetRefusal::NotAHost(_) => {
             "`settled host list` has the hosts".to_owned()
         }
-        FleetRefusal::Homeless(_) => "claim it on its host: `settled host claim NAME`".to_owned(),
+        FleetRefusal::Homeless(agent) => format!("claim it on its host: `settled host claim {agent}`"),
         FleetRefusal::Elsewhere { .. } => "run this on that host".to_owned(),
         FleetRefusal::OtherPolicy => {
             "`settled host policy --take` writes the policy of the other hosts into settled.toml".to_owned()

@@ -17,7 +17,7 @@ use views::failure::Failure;
 use workspace::config::SharedLog;
 
 use super::survey::{end_of_new, for_each_batch, patiently, survey};
-use super::{HostContext, config, local, of_log, of_new_log, of_place};
+use super::{HostContext, config, local, member, of_log, of_new_log, of_place};
 
 /// The pause before the same batch is appended again.
 const AGAIN: Duration = Duration::from_millis(50);
@@ -88,7 +88,7 @@ fn said(context: &HostContext, put: Republished, others: &str) -> Result<Exit, F
 
 fn put_mirror(root: &Path, shared: &SharedLog) -> Result<Republished, Failure> {
     let own = HostDirectory::of(root);
-    let key = HostKey::load(&own.key()).map_err(|error| Failure::new(Exit::Usage, &error))?;
+    let key = member::key(root, shared)?;
     let mut local = local(root, &shared.host)?;
     let mut log = own.join(shared).map_err(|error| of_place(&error))?;
     let had = end_of_new(&mut *log).map_err(|error| of_new_log(&error, &shared.log))?;

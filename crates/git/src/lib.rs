@@ -10,3 +10,4 @@ mod worktree;
 pub use changes::Changes;
 pub use repository::{GitError, MergeBase, Repository};
 pub use store::Store;
+pub use worktree::copy_of;

@@ -96,11 +96,66 @@ impl Repository {
         Ok(output.status.success().then_some(full))
     }
 
+    /// Returns the full name of the commit at a branch: of this repository, or of the remote that the name begins with.
+    /// Never takes a tag, which git prefers to both and which whoever may push may name like a branch. Any other
+    /// name of a commit counts as for [`resolve`](Self::resolve).
+    ///
+    /// Fails if both have such a branch, or only a tag has the name.
+    pub fn branch(&self, name: &str) -> Result<Option<String>, GitError> {
+        let at = name.find(['^', '~', '@', ':']).unwrap_or(name.len());
+        let (short, operators) = name.split_at(at);
+        let places = ["refs/heads/", "refs/remotes/", "refs/tags/"];
+        let mut found = Vec::new();
+        for place in places {
+            let whole = format!("{place}{short}");
+            if !short.is_empty() && self.resolve(&whole)?.is_some() {
+                found.push(whole);
+            }
+        }
+        let is_tag = |whole: &String| whole.starts_with("refs/tags/");
+        let branches: Vec<&String> = found.iter().filter(|whole| !is_tag(whole)).collect();
+        let what = match (&branches[..], &found[..]) {
+            ([branch], _) => return self.resolve(&format!("{branch}{operators}")),
+            ([], []) => return self.resolve(name),
+            ([], [tag, ..]) => format!("{name} is a tag and no branch; write {tag} if you mean it"),
+            ([one, other, ..], _) => {
+                format!("{name} is ambiguous: write {one} or {other}")
+            }
+        };
+        Err(GitError::Unusable { what })
+    }
+
+    /// Returns the full name of a commit that may be abbreviated; `None` if the repository does not have it, or has
+    /// several that begin so. A branch or tag of that name does not count.
+    pub fn commit(&self, sha: &CommitSha) -> Result<Option<CommitSha>, GitError> {
+        let named = sha.as_str().to_ascii_lowercase();
+        let mut found = if sha.is_whole() {
+            self.resolve(&named)?.into_iter().collect()
+        } else {
+            self.commits_beginning(&named)?
+        };
+        let one = found.pop().filter(|_| found.is_empty());
+        let one = one.and_then(|one| CommitSha::new(one).ok());
+        Ok(one.filter(|one| one.same_commit(sha)))
+    }
+
+    fn commits_beginning(&self, digits: &str) -> Result<Vec<String>, GitError> {
+        let listed = self.run(&["rev-parse", &format!("--disambiguate={digits}")], None)?;
+        let asked = ["cat-file", "--batch-check=%(objecttype) %(objectname)"];
+        let kinds = self.run(&asked, Some(&listed.stdout))?.stdout;
+        let kinds = String::from_utf8_lossy(&kinds);
+        let commits = kinds
+            .lines()
+            .filter_map(|line| line.strip_prefix("commit "));
+        Ok(commits.map(str::to_owned).collect())
+    }
+
     /// Returns the checked-out commit if no tracked file is changed.
     pub fn clean_head(&self) -> Option<CommitSha> {
-        let status = self
-            .run(&["status", "--porcelain", "--untracked-files=no"], None)
-            .ok()?;
+        let args = ["status", "--porcelain", "--untracked-files=no"];
+        // To compare a file whose time changed, git runs its filter.
+        let settings = self.without_drivers().ok()?;
+        let status = self.run_with(&args, None, &settings).ok()?;
         if !status.status.success() || !status.stdout.is_empty() {
             return None;
         }
@@ -133,22 +188,7 @@ impl Repository {
         input: Option<&[u8]>,
         settings: &[(String, String)],
     ) -> Result<Output, GitError> {
-        let not_run = |source| GitError::NotRun {
-            directory: self.directory.clone(),
-            source,
-        };
-        let mut git = Command::new("git");
-        git.arg("-C")
-            .arg(&self.directory)
-            .args(QUIET)
-            .args(args)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped());
-        for name in OF_OTHERS {
-            git.env_remove(name);
-        }
-        git.envs(ENVIRONMENT);
+        let mut git = self.command(args);
         if !settings.is_empty() {
             // Keep the settings that the caller's environment already has.
             let known = std::env::var("GIT_CONFIG_COUNT");
@@ -160,6 +200,34 @@ impl Repository {
             let count: usize = known + settings.len();
             git.env("GIT_CONFIG_COUNT", count.to_string());
         }
+        self.finish(git, input)
+    }
+
+    /// The call of git that [`run`](Self::run) makes, for a caller that adds variables before it is
+    /// [finished](Self::finish).
+    pub(crate) fn command(&self, args: &[&str]) -> Command {
+        let mut git = Command::new("git");
+        git.arg("-C").arg(&self.directory).args(QUIET).args(args);
+        for name in OF_OTHERS {
+            git.env_remove(name);
+        }
+        git.envs(ENVIRONMENT);
+        git
+    }
+
+    /// Runs a call of git to its end.
+    pub(crate) fn finish(
+        &self,
+        mut git: Command,
+        input: Option<&[u8]>,
+    ) -> Result<Output, GitError> {
+        let not_run = |source| GitError::NotRun {
+            directory: self.directory.clone(),
+            source,
+        };
+        git.stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
         let mut child = git.spawn().map_err(not_run)?;
         let mut stdin = child.stdin.take().expect("it was piped");
         let written = std::thread::scope(|scope| {
@@ -179,8 +247,9 @@ impl Repository {
     }
 }
 
-/// Arguments that keep git from fetching and from starting other programs.
-const QUIET: [&str; 10] = [
+/// Arguments that keep git from fetching, from starting other programs, and from reading parents of a commit anywhere but
+/// in the commit: a commit graph may name others.
+const QUIET: [&str; 14] = [
     "--no-pager",
     "--no-replace-objects",
     "--literal-pathspecs",
@@ -191,26 +260,31 @@ const QUIET: [&str; 10] = [
     "core.fsmonitor=false",
     "-c",
     "protocol.allow=never",
+    "-c",
+    "core.commitGraph=false",
+    "-c",
+    "advice.graftFileDeprecated=false",
 ];
 
 /// The start of git's message outside of all repositories.
 const NO_REPOSITORY: &str = "not a git repository (or any ";
 
-const ENVIRONMENT: [(&str, &str); 3] = [
+const ENVIRONMENT: [(&str, &str); 4] = [
     ("LC_ALL", "C"),
+    // A repository's own `info/grafts` would give a commit other parents.
+    ("GIT_GRAFT_FILE", "/dev/null"),
     ("GIT_NO_LAZY_FETCH", "1"),
     ("GIT_TERMINAL_PROMPT", "0"),
 ];
 
 /// Variables that would make git use another repository, or change the history or the diff that it reads in this one.
-const OF_OTHERS: [&str; 10] = [
+const OF_OTHERS: [&str; 9] = [
     "GIT_DIR",
     "GIT_COMMON_DIR",
     "GIT_WORK_TREE",
     "GIT_INDEX_FILE",
     "GIT_OBJECT_DIRECTORY",
     "GIT_NAMESPACE",
-    "GIT_GRAFT_FILE",
     "GIT_SHALLOW_FILE",
     "GIT_EXTERNAL_DIFF",
     "GIT_DIFF_OPTS",

@@ -10,24 +10,7 @@ use message_schema::id::CommitSha;
 
 use crate::repository::{GitError, Repository};
 
-/// Options against settings of the caller that would leave files out of the tree, or fill in those of other
-/// repositories.
-const WHOLE: [&str; 4] = [
-    "-c",
-    "core.sparseCheckout=false",
-    "-c",
-    "submodule.recurse=false",
-];
-
 impl Repository {
-    /// Returns the full name of a commit that may be abbreviated; `None` if the repository does not have it. Ignores a
-    /// branch of that name.
-    pub fn commit(&self, sha: &CommitSha) -> Result<Option<CommitSha>, GitError> {
-        let whole = self.resolve(sha.as_str())?;
-        let whole = whole.and_then(|whole| CommitSha::new(whole).ok());
-        Ok(whole.filter(|whole| whole.same_commit(sha)))
-    }
-
     /// Returns the directory's path below the top of its worktree; empty at the top, and in a bare repository.
     pub fn prefix(&self) -> Result<PathBuf, GitError> {
         let printed = self.run(&["rev-parse", "--show-prefix"], None)?.stdout;
@@ -43,25 +26,71 @@ impl Repository {
     }
 
     /// Checks the commit out at an unused path: all files as they are stored, without filters and without submodules.
-    /// Fails if a partial clone lacks an object, since it never fetches.
+    /// Fails if an object is missing, as in a partial clone, since it never fetches, or if an object has other bytes
+    /// than its name says.
+    ///
+    /// The files come from a [copy of the commit](Self::copy_commit), in which neither the repository's config nor what
+    /// somebody wrote over its objects counts. Only then does the worktree belong to this repository.
     pub fn add_worktree(&self, tree: &Path, commit: &CommitSha) -> Result<(), GitError> {
         let path = tree.to_str().ok_or_else(|| GitError::Unusable {
             what: format!("the path {} is not UTF-8", tree.display()),
         })?;
-        let add = ["worktree", "add", "--detach", path];
-        let args = [&WHOLE[..], &add, &[commit.as_str()]].concat();
-        let made = self.run_with(&args, None, &self.without_drivers()?)?;
-        if made.status.success() {
-            return Ok(());
-        }
-        let errors = String::from_utf8_lossy(&made.stderr);
-        let last = errors.lines().rev().find(|line| !line.trim().is_empty());
-        Err(GitError::Unusable {
-            what: format!(
-                "git cannot check out {commit}: {}",
-                last.unwrap_or("it says no more").trim()
-            ),
+        let copy = copy_of(tree);
+        let made = self.copy_commit(&copy, commit).and_then(|()| {
+            let add = ["worktree", "add", "--no-checkout", "--detach", path];
+            let add = [&add[..], &[commit.as_str()]].concat();
+            self.succeeded(&add, None, &self.without_drivers()?)?;
+            fill(tree, &copy, commit)
+        });
+        // The tree's own removal removes a copy that is left here.
+        let _ = std::fs::remove_dir_all(&copy);
+        made.map_err(|error| match error {
+            GitError::Unusable { what } => GitError::Unusable {
+                what: format!("git cannot check out {commit}: {}", last_line(&what)),
+            },
+            not_run @ GitError::NotRun { .. } => not_run,
         })
+    }
+
+    /// Copies a commit with its files, without its history, to a bare repository that this makes. Git computes the name
+    /// of each object that it receives, so the copy has what the commit names or does not come about.
+    fn copy_commit(&self, copy: &Path, commit: &CommitSha) -> Result<(), GitError> {
+        let asked = ["rev-parse", "--show-object-format", "--git-common-dir"];
+        let asked = [&asked[..1], &["--path-format=absolute"], &asked[1..]].concat();
+        let known = self.succeeded(&asked, None, &[])?;
+        let known = String::from_utf8_lossy(&known);
+        let [format, source] = known.lines().collect::<Vec<_>>()[..] else {
+            return Err(GitError::Unusable {
+                what: format!(
+                    "git does not say how {} is stored",
+                    self.directory().display()
+                ),
+            });
+        };
+        let to = copy.to_string_lossy();
+        let format = format!("--object-format={format}");
+        let init = ["init", "--quiet", "--bare", "--template=", &format, &to];
+        self.succeeded(&init, None, &[])?;
+        let fetch = [
+            "-c",
+            "protocol.version=2",
+            "-c",
+            "protocol.file.allow=always",
+            "-c",
+            "maintenance.auto=false",
+            "fetch",
+            "--quiet",
+            "--depth=1",
+            "--no-tags",
+            "--no-write-fetch-head",
+            "--no-recurse-submodules",
+            // Whose repository this is, git has checked above, where it knows the settings of its user.
+            "--upload-pack=git -c 'safe.directory=*' upload-pack",
+            source,
+            commit.as_str(),
+        ];
+        Repository::at(copy).succeeded(&fetch, None, &[])?;
+        Ok(())
     }
 
     /// Removes the files from this worktree that have one of these names or are in a directory with one, in upper or
@@ -138,7 +167,7 @@ impl Repository {
 
     /// Settings that switch off every filter and hook that a config names; `core.hooksPath` does not cover these hooks.
     /// A filter without a command leaves a file as it is.
-    fn without_drivers(&self) -> Result<Vec<(String, String)>, GitError> {
+    pub(crate) fn without_drivers(&self) -> Result<Vec<(String, String)>, GitError> {
         let args = [
             "config",
             "--null",
@@ -169,4 +198,35 @@ impl Repository {
         };
         Ok(sections.into_iter().flat_map(off).collect())
     }
+}
+
+/// The place for the copy of a commit on its way to a worktree.
+pub fn copy_of(tree: &Path) -> PathBuf {
+    tree.with_extension("git")
+}
+
+/// Writes the files of a commit into an empty worktree, from a copy of the commit and by the copy's config alone.
+fn fill(tree: &Path, copy: &Path, commit: &CommitSha) -> Result<(), GitError> {
+    let tree = Repository::at(tree);
+    let asked = ["rev-parse", "--path-format=absolute", "--git-path", "index"];
+    let index = tree.succeeded(&asked, None, &[])?;
+    let mut git = tree.command(&["read-tree", "--reset", "-u", commit.as_str()]);
+    git.env("GIT_DIR", copy)
+        .env("GIT_WORK_TREE", tree.directory())
+        .env("GIT_INDEX_FILE", OsStr::from_bytes(index.trim_ascii_end()))
+        .env("GIT_CONFIG_NOSYSTEM", "1")
+        .env("GIT_CONFIG_GLOBAL", "/dev/null")
+        .env_remove("GIT_CONFIG_COUNT")
+        .env_remove("GIT_CONFIG_PARAMETERS");
+    let output = tree.finish(git, None)?;
+    if output.status.success() {
+        return Ok(());
+    }
+    let what = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+    Err(GitError::Unusable { what })
+}
+
+fn last_line(text: &str) -> &str {
+    let last = text.lines().rev().find(|line| !line.trim().is_empty());
+    last.unwrap_or("it says no more").trim()
 }

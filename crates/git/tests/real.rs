@@ -240,14 +240,16 @@ fn a_worktree_is_the_commit_as_it_is_stored_and_nothing_that_a_config_names_is_r
         "printf '#!/bin/sh\\necho ran >> \"%s\"\\n' \"$PWD/trap\" > run; chmod +x run
          git init -q -b main inner; git -C inner commit -q --allow-empty -m inner
          git init -q -b main code; cd code
-         printf '*.a filter=one\\n*.b filter=two\\n*.c filter=od.d=x\\n*.d text eol=lf\\n' > .gitattributes
-         for name in a b c d; do echo $name > it.$name; done
+         printf '*.a filter=one\\n*.b filter=two\\n*.c filter=od.d=x\\n*.d text eol=lf\\n*.e filter=three\\n' > .gitattributes
+         for name in a b c d e; do echo $name > it.$name; done
          git add -A; git -c protocol.file.allow=always submodule -q add ../inner sub; git commit -qm 1
          git config filter.one.smudge ../run; git config filter.one.required true
          git config filter.two.process ../run; git config filter.two.required true
          git config filter.od.d=x.smudge ../run; git config filter.od.d=x.clean ../run
          git config core.fsmonitor \"$PWD/../run\"; git config core.hooksPath \"$PWD/hooks\"
          git config hook.evil.event post-checkout; git config hook.evil.command \"$PWD/../run\"
+         git config includeIf.gitdir:**/worktrees/**.path evil
+         printf '[filter \"three\"]\n\tsmudge = ../run\n\trequired = true\n' > .git/evil
          git config submodule.recurse true; git config core.sparseCheckout true
          mkdir -p hooks .git/hooks .git/info; echo /it.a > .git/info/sparse-checkout
          for at in hooks .git/hooks; do for name in post-checkout reference-transaction post-index-change; do
@@ -259,7 +261,10 @@ fn a_worktree_is_the_commit_as_it_is_stored_and_nothing_that_a_config_names_is_r
     let tree = place.join("tree");
     repository.add_worktree(&tree, &head).expect("a worktree");
     assert!(!place.join("trap").exists(), "something of it was run");
-    assert_eq!(sh(&tree, "cat it.*; ls sub").replace('\n', " "), "a b c d");
+    assert_eq!(
+        sh(&tree, "cat it.*; ls sub").replace('\n', " "),
+        "a b c d e"
+    );
     repository.forget_worktree(&tree).expect("a removal");
     assert!(!place.join("trap").exists() && !tree.exists());
     // The traps work: git alone falls for them.
@@ -304,10 +309,87 @@ fn a_commit_is_no_branch_of_its_name_and_a_directory_has_its_place_in_the_tree()
     assert_eq!(found("0123456789"), None);
     sh(made.path(), "git branch abcdef1 main");
     assert_eq!(found("abcdef1"), None, "a branch of that name");
+    sh(made.path(), &format!("git tag {} main", &topic[..9]));
+    assert_eq!(found(&topic[..9]), Some(sha(&topic)), "a tag of that name");
 
     let below = Repository::at(&made.path().join("src"));
     assert_eq!(below.prefix().expect("git"), Path::new("src"));
     assert_eq!(repository.prefix().expect("git"), Path::new(""));
     let has = |path: &str| repository.has_directory(&sha(&topic), Path::new(path));
     assert!(has("src").expect("git") && !has("exec").expect("git") && !has("x").expect("git"));
+}
+
+#[test]
+fn an_object_with_other_bytes_than_its_name_says_is_not_checked_out() {
+    let made = tempfile::tempdir().expect("a directory");
+    let place = made.path();
+    sh(
+        place,
+        "git init -q -b main code; cd code; echo evil > x.rs; git add -A; git commit -qm 1
+         echo good > ../good; other=$(git hash-object -w ../good); id=$(git rev-parse HEAD:x.rs)
+         object() { echo .git/objects/$(echo $1 | cut -c-2)/$(echo $1 | cut -c3-); }
+         chmod u+w $(object $id); cp $(object $other) $(object $id)",
+    );
+    let code = place.join("code");
+    assert_eq!(sh(&code, "git show HEAD:x.rs"), "good", "git alone");
+    let head = CommitSha::new(sh(&code, "git rev-parse HEAD")).expect("a commit");
+    let error = Repository::at(&code)
+        .add_worktree(&place.join("tree"), &head)
+        .expect_err("its file is another");
+    assert!(error.to_string().contains("cannot check out"), "{error}");
+}
+
+#[test]
+fn grafts_and_commit_graphs_of_a_repository_do_not_move_a_merge_base() {
+    let made = repository();
+    let place = made.path();
+    let repository = Repository::at(place);
+    let ids = sh(place, "git rev-parse main topic");
+    let (main, topic) = ids.split_once('\n').expect("two commits");
+    let base = || repository.merge_base(main, topic).expect("git");
+    let before = base();
+    sh(
+        place,
+        "mkdir -p .git/info; git rev-parse main topic | tr '\\n' ' ' > .git/info/grafts",
+    );
+    let alone = sh(place, "git merge-base main topic 2>&1 | tail -1");
+    assert_eq!(alone, topic, "git alone");
+    assert_eq!(base(), before);
+}
+
+#[test]
+fn a_branch_is_never_a_tag_of_its_name() {
+    let made = repository();
+    let place = made.path();
+    let repository = Repository::at(place);
+    let ids = sh(place, "git rev-parse main topic main~1");
+    let [main, topic, first] = ids.lines().collect::<Vec<_>>()[..] else {
+        panic!("{ids}")
+    };
+    sh(
+        place,
+        "git update-ref refs/remotes/origin/main main; git tag origin/main topic; git tag lone topic
+         git branch both main; git update-ref refs/remotes/both topic",
+    );
+    assert_eq!(
+        sh(place, "git rev-parse origin/main 2>&1 | tail -1"),
+        topic,
+        "git alone"
+    );
+    let branch = |name: &str| repository.branch(name);
+    let found = |name: &str| branch(name).expect("git");
+    assert_eq!(found("origin/main").as_deref(), Some(main));
+    assert_eq!(found("origin/main~1").as_deref(), Some(first));
+    assert_eq!(found("refs/tags/origin/main").as_deref(), Some(topic));
+    assert_eq!(found(main).as_deref(), Some(main));
+    assert_eq!(found("nowhere"), None);
+    let error = |name: &str| branch(name).expect_err("no branch").to_string();
+    assert_eq!(
+        error("lone"),
+        "lone is a tag and no branch; write refs/tags/lone if you mean it"
+    );
+    assert_eq!(
+        error("both"),
+        "both is ambiguous: write refs/heads/both or refs/remotes/both"
+    );
 }

@@ -115,6 +115,7 @@ impl Checkout {
 
     /// Removes the tree, even a partial one, and has its repository forget it.
     pub fn remove(&self) -> io::Result<()> {
+        remove_all(&git::copy_of(&self.tree))?;
         remove_all(&self.tree)?;
         // A deleted repository remembers nothing.
         if self.repository.exists() {

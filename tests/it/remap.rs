@@ -375,6 +375,83 @@ fn the_same_lines_at_another_place_of_the_same_file_are_another_change() {
     );
 }
 
+/// The author chooses the base: on an older one git merges the same hunk into the other function.
+#[test]
+fn the_same_lines_at_another_place_of_an_older_base_are_another_change() {
+    let repository = Repository::new();
+    repository.git(&["checkout", "--quiet", "main"]);
+    repository.commit("twins.rs", &format!("// old\n{TWINS}"));
+    repository.git(&["branch", "older"]);
+    repository.commit("twins.rs", &format!("// new\n{TWINS}"));
+    repository.git(&["checkout", "--quiet", "-B", "work"]);
+    let skip = "    c();\n    skip();\n";
+    let changed = TWINS.replacen("    c();\n", skip, 1);
+    let before = repository.commit("twins.rs", &format!("// new\n{changed}"));
+    let mailroom = approved(&before);
+
+    repository.git(&["checkout", "--quiet", "-B", "work", "older"]);
+    let same = repository.commit("twins.rs", &format!("// old\n{changed}"));
+    let (code, found) = remap(&mailroom, &same, &repository.path());
+    assert!(code == 0 && found["remapped"] == true, "{code} {found}");
+
+    repository.git(&["reset", "--quiet", "--hard", "older"]);
+    let (test, live) = TWINS.split_at(TWINS.find("fn live").expect("the second one"));
+    let moved = format!("// old\n{test}{}", live.replace("    c();\n", skip));
+    let other = repository.commit("twins.rs", &moved);
+    assert_void(
+        &mailroom,
+        &other,
+        &repository.path(),
+        "they differ in twins.rs",
+    );
+}
+
+#[test]
+fn a_tag_named_like_the_branch_moves_no_base() {
+    let repository = Repository::new();
+    let approved_commit = repository.commit("text.txt", &TEXT.replace("two", "TWO"));
+    repository.git(&["checkout", "--quiet", "-b", "evil", "main"]);
+    repository.commit("evil.txt", "evil\n");
+    repository.git(&["tag", "origin/main"]);
+    let head = repository.commit("text.txt", &TEXT.replace("two", "TWO"));
+    repository.git(&["update-ref", "refs/remotes/origin/main", "main"]);
+    let mailroom = approved(&approved_commit);
+    let output = check(&mailroom, &head, &repository.path(), "origin/main");
+    assert_eq!(output.status.code(), Some(8), "{}", said(&output));
+    repository.git(&["update-ref", "-d", "refs/remotes/origin/main"]);
+    let output = check(&mailroom, &head, &repository.path(), "origin/main");
+    assert_eq!(output.status.code(), Some(1), "{}", said(&output));
+    assert!(said(&output).contains("is a tag"), "{}", said(&output));
+}
+
+/// The request names its own base, and so chooses which part of the change its reviewer sees.
+#[test]
+fn an_approval_of_a_part_of_the_change_is_none_of_the_whole() {
+    let repository = Repository::new();
+    let first = repository.commit("evil.txt", "evil\n");
+    let head = repository.commit("text.txt", &TEXT.replace("two", "TWO"));
+    let main = repository.git(&["rev-parse", "main"]);
+    let judged = |base: &str| {
+        let mailroom = mailroom();
+        ask(&mailroom, "codex", &format!("{head}\"\nbase_sha: \"{base}"));
+        let words = format!("merge_ready: true\nvalidated_head: \"{head}\"");
+        approve(&mailroom, "codex", &words);
+        let output = check(&mailroom, &head, &repository.path(), "main");
+        (output.status.code(), said(&output))
+    };
+    let (code, told) = judged(&main);
+    assert_eq!(code, Some(0), "{told}");
+    let (code, told) = judged(&first);
+    assert_eq!(code, Some(8), "{told}");
+    assert!(
+        told.contains("other_change") && told.contains("(2 files)"),
+        "{told}"
+    );
+    let (code, told) = judged(OTHER);
+    assert_eq!(code, Some(8), "{told}");
+    assert!(told.contains("is not in the clone"), "{told}");
+}
+
 #[test]
 fn no_gitmodules_hides_a_submodule_that_moved() {
     let repository = Repository::new();
@@ -464,19 +541,18 @@ fn a_clone_or_a_branch_that_is_none_is_a_failure() {
     assert_eq!(half.status.code(), Some(2), "{}", said(&half));
 }
 
-/// An abbreviated approval passes if the clone expands it to exactly one commit, the head.
+/// An abbreviated question passes if the clone expands it to exactly one commit, the approved one. An abbreviated
+/// approval does not, because its author can make another commit that begins so.
 #[test]
-fn an_abbreviated_commit_is_expanded_by_the_clone() {
+fn the_clone_expands_the_commit_of_the_question_and_no_abbreviated_approval() {
     let repository = Repository::new();
     let head = repository.commit("text.txt", &TEXT.replace("six", "6"));
-    let mailroom = approved(&head[..7]);
-    let (code, found) = remap(&mailroom, &head, &repository.path());
-    assert!(code == 0 && found["remapped"] == true, "{code} {found}");
+    let mailroom = approved(&head);
     let (code, found) = remap(&mailroom, &head[..9], &repository.path());
     assert!(code == 0 && found["remapped"] == true, "{code} {found}");
 
     // Without a clone the answer names the command with one, which passes.
-    let answer = mailroom.json(&["gate", "check", "--pr", "86", "--head", &head]);
+    let answer = mailroom.json(&["gate", "check", "--pr", "86", "--head", &head[..9]]);
     let run = answer["next"][0]["run"].as_str().expect("a command");
     let path = repository.path();
     let run = run
@@ -485,13 +561,15 @@ fn an_abbreviated_commit_is_expanded_by_the_clone() {
     let passed = mailroom.shell(&run);
     assert!(passed.status.success(), "{run}\n{}", said(&passed));
 
-    let elsewhere = Repository::new();
-    assert_void(
-        &mailroom,
-        &head,
-        &elsewhere.path(),
-        "or several commits begin so",
-    );
     let other = repository.commit("text.txt", &TEXT.replace("six", "7"));
     assert_void(&mailroom, &other, &repository.path(), "");
+
+    let mailroom = approved(&head[..7]);
+    let output = check(&mailroom, &head, &repository.path(), "main");
+    assert_eq!(output.status.code(), Some(8), "{}", said(&output));
+    assert!(
+        said(&output).contains("name the whole id"),
+        "{}",
+        said(&output)
+    );
 }

@@ -98,6 +98,27 @@ impl Repository {
         }
     }
 
+    /// True if the change of a file from `before` to `after`, carried over to `onto`, gives `result`, all four git's
+    /// names of contents. Fails if git is older than 2.43, which cannot merge contents by their names.
+    pub fn carries(
+        &self,
+        before: &str,
+        after: &str,
+        onto: &str,
+        result: &str,
+    ) -> Result<bool, GitError> {
+        let merge = ["merge-file", "-p", "--object-id", onto, before, after];
+        let merged = self.run(&merge, None)?;
+        // Git's usage goes with this code; up to 127 are conflicts.
+        if merged.status.code() == Some(129) {
+            let what =
+                "git 2.43 or newer is needed to compare a change with the same one on another base";
+            return Err(GitError::Unusable { what: what.into() });
+        }
+        let is_clean = merged.status.success();
+        Ok(is_clean && merged.stdout == self.checked(&["cat-file", "blob", result])?)
+    }
+
     fn raw(&self, base: &str, head: &str) -> Result<Vec<Entry>, GitError> {
         let output = self.checked(&[&RAW[..], &[base, head]].concat())?;
         entries(&output).ok_or_else(|| unreadable(base, head))

@@ -175,8 +175,10 @@ impl Repository {
             "--get-regexp",
             r"^(filter|hook)\.",
         ];
-        let names = self.run(&args, None)?.stdout;
-        let names = String::from_utf8_lossy(&names);
+        let names = String::from_utf8(self.run(&args, None)?.stdout);
+        let names = names.map_err(|_| GitError::Unusable {
+            what: "the repository's config has a filter or hook whose name is not UTF-8".to_owned(),
+        })?;
         // A name may contain dots; the part after the last one is the key.
         let sections = names
             .split('\0')

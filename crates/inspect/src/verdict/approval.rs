@@ -44,7 +44,8 @@ pub enum Reason {
     Unbound,
     /// Another commit was approved.
     OtherCommit,
-    /// One of the two commits is abbreviated, and the other begins with it.
+    /// One of the two commits is abbreviated, and the other begins with it. An abbreviated approval never holds: an
+    /// author can make two commits that begin alike, and push the second after the approval of the first.
     Abbreviated,
     /// The head of the pull request changed since the approval.
     Stale,
@@ -52,6 +53,8 @@ pub enum Reason {
     Waiting,
     /// The change touches a file that only a person may approve, and an agent approved it.
     HumanPaths,
+    /// Merging the commit brings another change than the request shows.
+    OtherChange,
 }
 
 /// The answer.
@@ -104,6 +107,9 @@ pub struct CheckedReview {
     pub remap: Option<Remap>,
     #[serde(skip)]
     is_by_person: bool,
+    /// The commit since which the request shows the change.
+    #[serde(skip)]
+    shown_from: Option<CommitSha>,
     #[serde(skip)]
     told: SentenceParts,
 }
@@ -133,6 +139,7 @@ pub struct Remap {
 struct SentenceParts {
     head: String,
     end: String,
+    hidden: String,
 }
 
 /// The reason why the question cannot be answered.
@@ -220,8 +227,8 @@ impl ApprovalVerdict {
         })
     }
 
-    /// Lets the approval of another commit hold if `compare` finds that it makes the same change as the head, and the
-    /// approval of an abbreviated commit if that expands to the head. Other reasons against them remain.
+    /// Lets the approval of another commit hold if `compare` finds that it makes the same change as the head, or that
+    /// the head is its abbreviation. Other reasons against them remain.
     pub fn remap<E>(
         &mut self,
         mut compare: impl FnMut(&CommitSha) -> Result<Comparison, E>,
@@ -230,8 +237,33 @@ impl ApprovalVerdict {
             let is_moved = [Reason::OtherCommit, Reason::Abbreviated, Reason::Stale]
                 .iter()
                 .any(|why| review.reasons.contains(why));
-            if let (true, Some(commit)) = (is_moved, review.approved_commit.clone()) {
+            let approved = review.approved_commit.clone();
+            if let (true, Some(commit)) = (is_moved, approved.filter(CommitSha::is_whole)) {
                 review.take(compare(&commit)?, &commit, &self.head);
+            }
+        }
+        self.passes = self.reviews.iter().all(|review| review.passes);
+        Ok(())
+    }
+
+    /// Bars agents' approvals if `hidden` finds that the change from one commit to the other, which the reviewer was
+    /// shown, is not what merging the approved commit brings.
+    pub fn bar_other_changes<E>(
+        &mut self,
+        mut hidden: impl FnMut(&CommitSha, &CommitSha) -> Result<Option<String>, E>,
+    ) -> Result<(), E> {
+        for review in &mut self.reviews {
+            let (true, Some(from), Some(approved)) = (
+                review.passes && !review.is_by_person,
+                &review.shown_from,
+                &review.approved_commit,
+            ) else {
+                continue;
+            };
+            if let Some(why) = hidden(from, approved)? {
+                review.reasons.insert(Reason::OtherChange);
+                review.told.hidden = why;
+                review.conclude();
             }
         }
         self.passes = self.reviews.iter().all(|review| review.passes);
@@ -311,9 +343,11 @@ impl CheckedReview {
             shown: EvidenceSummary::of(review),
             remap: None,
             is_by_person: approval.is_some_and(|approval| approval.by_person.is_some()),
+            shown_from: review.reading.change.base.clone(),
             told: SentenceParts {
                 head: asked.head.to_string(),
                 end,
+                hidden: String::new(),
             },
         };
         checked.conclude();
@@ -356,7 +390,7 @@ impl CheckedReview {
             .approved_commit
             .as_ref()
             .map_or("no commit", |commit| commit.as_str());
-        let SentenceParts { head, end } = &self.told;
+        let SentenceParts { head, end, hidden } = &self.told;
         let mut said: Vec<String> = self
             .reasons
             .iter()
@@ -367,9 +401,16 @@ impl CheckedReview {
                 Reason::GateBroken => format!("approved against the gate, advisory only ({end})"),
                 Reason::Unbound => "approved without naming a commit".to_owned(),
                 Reason::OtherCommit => format!("approved {commit}, which is not {head}"),
-                Reason::Abbreviated => format!(
-                    "approved {commit}, asked about {head}: an abbreviated commit passes only if --repo-dir and --base expand it"
-                ),
+                Reason::Abbreviated => {
+                    let is_whole = self.approved_commit.as_ref().is_some_and(CommitSha::is_whole);
+                    let why = if is_whole {
+                        "--repo-dir and --base expand it"
+                    } else {
+                        "an approval has to name the whole id, because several commits may begin so"
+                    };
+                    format!("approved {commit}, asked about {head}: {why}")
+                }
+                Reason::OtherChange => format!("approved another change: {hidden}"),
                 Reason::Stale => {
                     format!("the approval of {commit} is stale: the pull request has had another head since")
                 }

@@ -21,7 +21,7 @@ pub struct Patches {
 /// The result of a comparison.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Comparison {
-    /// Both are the same commit; one may be abbreviated.
+    /// Both are the same commit; that of the question may be abbreviated.
     Itself,
     /// Both make the same change.
     Same {
@@ -49,15 +49,22 @@ struct Part {
     /// The digest of every line, blanks included, without its position in the file.
     lines: Digest,
     /// Git's object names of the content before and after; empty if only the mode changes.
-    before: Vec<u8>,
-    after: Vec<u8>,
+    before: String,
+    after: String,
 }
 
 impl Part {
-    /// True if both make the same change. If the content was the same before, it must be the same after. Otherwise
-    /// equal lines may have landed where they mean something else, which neither a patch id nor the lines show.
-    fn is_same(&self, other: &Self) -> bool {
-        self.lines == other.lines && (self.before != other.before || self.after == other.after)
+    /// True if both add and remove the same lines and end in the same place: equal lines may have landed where they mean
+    /// something else, which neither a patch id nor the lines show. If the content was the same before, it must be the
+    /// same after. Otherwise git has to get the other's content when it carries this change over.
+    fn is_same(&self, other: &Self, repository: &Repository) -> Result<bool, GitError> {
+        if self.lines != other.lines {
+            return Ok(false);
+        }
+        if self.before == other.before {
+            return Ok(self.after == other.after);
+        }
+        repository.carries(&self.before, &self.after, &other.before, &other.after)
     }
 }
 
@@ -86,16 +93,57 @@ impl Patches {
                 return Ok(Comparison::Void { why, fetch });
             }
         };
+        let repository = self.repository();
+        let mut others = Vec::new();
+        for file in names(&was, &is) {
+            if !is_same(&was, &is, file, &repository)? {
+                others.push(file);
+            }
+        }
         // A patch id ignores blanks; the files' parts do not.
-        if was.patch_id == is.patch_id && names(&was, &is).all(|file| is_same(&was, &is, file)) {
+        if was.patch_id == is.patch_id && others.is_empty() {
             return Ok(Comparison::Same {
                 patch_id: is.patch_id,
             });
         }
         Ok(Comparison::Void {
-            why: different(&was, &is, approved, head),
+            why: different(&others, approved, head),
             fetch: None,
         })
+    }
+
+    /// Tells why the change that a reviewer was shown, from `shown_from` on, is not what merging the approved commit
+    /// brings; `None` if it is.
+    pub fn hidden(
+        &self,
+        shown_from: &CommitSha,
+        approved: &CommitSha,
+    ) -> Result<Option<String>, GitError> {
+        let repository = self.repository();
+        let (Some(from), Some(commit)) = (self.expand(shown_from)?, self.expand(approved)?) else {
+            let why = format!(
+                "the change from {shown_from} to {approved}, which the request names, is not in the clone"
+            );
+            return Ok(Some(why));
+        };
+        let MergeBase::One(base) = repository.merge_base(&self.base_commit()?, &commit)? else {
+            return Err(self.no_merge_base(approved));
+        };
+        if base == from {
+            return Ok(None);
+        }
+        let (whole, shown) = (
+            repository.changes(&base, &commit)?,
+            repository.changes(&from, &commit)?,
+        );
+        Ok((whole.digest != shown.digest).then(|| {
+            format!(
+                "the request shows the change since {from} ({} files), but merging into {} brings the one since {base} ({} files)",
+                shown.files.len(),
+                escaped(&self.base),
+                whole.files.len()
+            )
+        }))
     }
 
     /// Lists the files that a commit changes since it left the branch. Fails if git cannot tell.
@@ -106,19 +154,20 @@ impl Patches {
         };
         match repository.merge_base(&base, &commit)? {
             MergeBase::One(from) => Ok(repository.changes(&from, &commit)?.files),
-            MergeBase::None | MergeBase::Several => {
-                let what = format!(
-                    "{head} and {} have no single merge base",
-                    escaped(&self.base)
-                );
-                Err(GitError::Unusable { what })
-            }
+            MergeBase::None | MergeBase::Several => Err(self.no_merge_base(head)),
+        }
+    }
+
+    fn no_merge_base(&self, commit: &CommitSha) -> GitError {
+        let base = escaped(&self.base);
+        GitError::Unusable {
+            what: format!("{commit} and {base} have no single merge base"),
         }
     }
 
     fn base_commit(&self) -> Result<String, GitError> {
         self.repository()
-            .resolve(&self.base)?
+            .branch(&self.base)?
             .ok_or_else(|| self.unusable(&self.base))
     }
 
@@ -132,12 +181,9 @@ impl Patches {
         }
     }
 
-    /// The one commit in the clone that this abbreviates; `None` if there is none or more than one.
     fn expand(&self, commit: &CommitSha) -> Result<Option<String>, GitError> {
-        let named = commit.as_str().to_ascii_lowercase();
-        // A branch may have a name that looks like an abbreviated commit.
-        let full = self.repository().resolve(&named)?;
-        Ok(full.filter(|full| full.starts_with(&named)))
+        let found = self.repository().commit(commit)?;
+        Ok(found.map(|whole| whole.as_str().to_ascii_lowercase()))
     }
 
     /// The change of a commit since it left the branch.
@@ -279,22 +325,22 @@ fn names<'c>(was: &'c CommitChange, is: &'c CommitChange) -> impl Iterator<Item 
     )
 }
 
-fn is_same(was: &CommitChange, is: &CommitChange, file: &Vec<u8>) -> bool {
+fn is_same(
+    was: &CommitChange,
+    is: &CommitChange,
+    file: &Vec<u8>,
+    repository: &Repository,
+) -> Result<bool, GitError> {
     match (was.files.get(file), is.files.get(file)) {
-        (Some(was), Some(is)) => was.is_same(is),
-        (Some(_) | None, _) => false,
+        (Some(was), Some(is)) => was.is_same(is, repository),
+        (Some(_) | None, _) => Ok(false),
     }
 }
 
 /// Names the files whose changes differ: the first three, and the number of the others.
-fn different(
-    was: &CommitChange,
-    is: &CommitChange,
-    approved: &CommitSha,
-    head: &CommitSha,
-) -> String {
-    let names: Vec<String> = names(was, is)
-        .filter(|file| !is_same(was, is, file))
+fn different(others: &[&Vec<u8>], approved: &CommitSha, head: &CommitSha) -> String {
+    let names: Vec<String> = others
+        .iter()
         .map(|opening| {
             let opening = String::from_utf8_lossy(opening);
             let name = opening.trim_end().trim_start_matches("diff --git ");

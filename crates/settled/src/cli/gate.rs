@@ -124,7 +124,9 @@ impl At {
         })?;
         if let Some(patches) = self.patches() {
             let remapped = verdict.remap(|commit| patches.compare(commit, &self.head));
-            remapped.map_err(|error| Failure::new(Exit::Failed, &error))?;
+            remapped
+                .and_then(|()| verdict.bar_other_changes(|from, to| patches.hidden(from, to)))
+                .map_err(|error| Failure::new(Exit::Failed, &error))?;
         }
         Ok(verdict)
     }
@@ -215,7 +217,7 @@ impl At {
         {
             Reason::NoApproval => context.command("status"),
             // A new request for a commit that matches the approved one would be refused as `already_approved`.
-            Reason::Abbreviated if self.repo_dir.is_none() => {
+            Reason::Abbreviated if !self.head.is_whole() && self.repo_dir.is_none() => {
                 let (pr, head) = (&asked.pr, &asked.head);
                 context.command(&format!(
                     "gate check --pr {pr} --head {head}{repo} --repo-dir DIR --base REF"
@@ -228,7 +230,7 @@ impl At {
                 ))
             }
             // Only a new request can lead to a new approval, and only its author can send it.
-            Reason::Unbound | Reason::OtherCommit | Reason::Stale => {
+            Reason::Unbound | Reason::OtherCommit | Reason::Stale | Reason::OtherChange => {
                 let words = format!(
                     "send review_request --to {reviewer} --pr {}{repo} --declared-head {} --branch BRANCH \
                      --diff-summary TEXT",

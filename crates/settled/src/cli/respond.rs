@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use judgement::brief::NotAResponse;
 use mailbox::compose::ask::Ask;
 use mailbox::compose::draft::{MessageDraft, PacketGiven};
+use mailbox::compose::message::Fields;
 use mailbox::compose::omissions::{Omission, ResponseKind};
 use mailbox::compose::response::{self, Unwritten};
 use mailbox::compose::response_file::{LooseResponse, ResponseFile, ThreadAction};
@@ -233,9 +234,7 @@ fn respond(
             ),
         )
     });
-    let named = letter.body.get("validated_head").and_then(Value::as_str);
-    let other = named.zip(ask.head.as_ref());
-    let other = other.and_then(|(named, head)| other_commit(named, head));
+    let other = name_whole_head(&mut letter.body, ask.head.as_ref());
     posting::post(
         context,
         &me,
@@ -246,17 +245,20 @@ fn respond(
     )
 }
 
-/// The note that the response names a commit other than the request's. A text that names no commit gets none, because
-/// the check before writing refuses it.
-fn other_commit(named: &str, head: &CommitSha) -> Option<(&'static str, String)> {
-    let named = CommitSha::new(named).ok()?;
-    // The same code as the alert in the record, so that it is reported once.
-    (!named.same_commit(head)).then(|| {
-        (
-            "other_commit",
-            format!("you reviewed {named}, but the request is for {head}"),
-        )
-    })
+/// Puts the request's commit in place of its abbreviation, which would pass no gate. Returns the note that the response
+/// names another commit; a text that names none gets no note, because the check before writing refuses it.
+fn name_whole_head(body: &mut Fields, head: Option<&CommitSha>) -> Option<(&'static str, String)> {
+    let named = body.get("validated_head").and_then(Value::as_str)?;
+    let (named, head) = (CommitSha::new(named).ok()?, head?);
+    if !named.same_commit(head) {
+        // The same code as the alert in the record, so that it is reported once.
+        let note = format!("you reviewed {named}, but the request is for {head}");
+        return Some(("other_commit", note));
+    }
+    if named.as_str().len() < head.as_str().len() {
+        body.put("validated_head", head.as_str());
+    }
+    None
 }
 
 /// The failure for new findings without a title. A packet may have them, but no reader would know what to fix.
@@ -379,12 +381,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_commit_is_another_one_only_where_no_abbreviation_or_case_explains_it() {
+    fn an_abbreviation_of_the_head_is_written_as_the_head_and_another_commit_is_noted() {
         let head: CommitSha = "abc1234def".parse().expect("a commit");
-        for same in ["abc1234", "ABC1234", "abc1234DEF", "abc1234def99"] {
-            assert_eq!(other_commit(same, &head), None, "{same}");
+        let named = |text: &str| {
+            let mut body = Fields::default();
+            body.put("validated_head", text);
+            let note = name_whole_head(&mut body, Some(&head));
+            let put = body.get("validated_head").cloned();
+            (put.expect("it has one"), note.map(|(code, _)| code))
+        };
+        for short in ["abc1234", "ABC1234"] {
+            assert_eq!(named(short), (json!("abc1234def"), None), "{short}");
         }
-        let note = "you reviewed def1234, but the request is for abc1234def".to_owned();
-        assert_eq!(other_commit("def1234", &head), Some(("other_commit", note)));
+        for other in ["abc1234DEF", "abc1234def99", "no commit"] {
+            assert_eq!(named(other), (json!(other), None), "{other}");
+        }
+        assert_eq!(named("def1234"), (json!("def1234"), Some("other_commit")));
     }
 }

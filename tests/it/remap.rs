@@ -342,8 +342,8 @@ fn a_branch_named_like_a_commit_is_not_taken_for_it() {
     let good = repository.commit("text.txt", &TEXT.replace("two", "TWO"));
     repository.git(&["branch", &OTHER[..10], &good]);
     assert_void(
-        &approved(&OTHER[..10]),
-        &good,
+        &approved(&good),
+        &OTHER[..10],
         &repository.path(),
         "is not in the clone",
     );

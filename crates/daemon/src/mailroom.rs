@@ -44,7 +44,7 @@ use crate::unknown_sender::UnknownSenders;
 
 pub use self::hosts::HostChangeError;
 use self::shared::LastRecord;
-pub use self::shared::{Sharing, Standing};
+pub use self::shared::{Sharing, Standing, without_its_key};
 pub use self::sweeping::BeforeListing;
 pub(crate) use self::sweeping::StepEnd;
 

@@ -38,6 +38,8 @@ pub struct Sharing {
     pub keys: Box<dyn HostKeys>,
     /// The public half of the key that it signs with, in the form the ledger has it.
     pub key: String,
+    /// The command that lets this host join its log again.
+    pub join: String,
 }
 
 /// The relation of this host's ledger to the shared one.
@@ -156,7 +158,10 @@ impl SharedLedger {
     /// The reason this host cannot go on, and the fix.
     fn lacks(&self) -> Option<String> {
         if let (Err(refusal), false) = (self.sharing.check_key(), self.is_joining) {
-            return Some(without_its_key(&refusal, &self.sharing.host));
+            let Sharing { host, join, .. } = &self.sharing;
+            let (why, needs_new_key) = without_its_key(&refusal, host);
+            let new_key = if needs_new_key { " --new-key" } else { "" };
+            return Some(format!("{why}; `{join}{new_key}` lets it in again"));
         }
         self.has_other_policy().then(|| {
             "the policy in settled.toml is not that of the other hosts; `settled host policy --take` takes theirs"
@@ -522,23 +527,23 @@ impl Mailroom {
     }
 }
 
-/// The reason a host stops whose key is not the fleet's, and the way back.
-fn without_its_key(refusal: &FleetRefusal, host: &HostName) -> String {
+/// The reason a host stops whose key is not the fleet's, and whether it needs a new one to join again.
+pub fn without_its_key(refusal: &FleetRefusal, host: &HostName) -> (String, bool) {
     match refusal {
-        FleetRefusal::OtherKey(_) => format!(
-            "another machine joined as host {host}, or this directory is an old copy: the key here is not that of host {host}; \
-             if this one has to go on instead, `settled host retire-key {host}` on another host and then \
-             `settled host join LOG --new-key` here let it in again"
-        ),
-        FleetRefusal::RetiredKey(_) => format!(
-            "the key of host {host} was retired; `settled host join LOG --new-key` lets it in again"
-        ),
+        FleetRefusal::OtherKey(_) => {
+            let why = format!(
+                "another machine joined as host {host}, or this directory is an old copy: the key here is not that of host {host}; \
+                 if this one has to go on instead, first run `settled host retire-key {host}` on another host"
+            );
+            (why, true)
+        }
+        FleetRefusal::RetiredKey(_) => (format!("the key of host {host} was retired"), true),
         FleetRefusal::UnknownHost(_)
         | FleetRefusal::AtHomeElsewhere { .. }
         | FleetRefusal::Homeless(_)
         | FleetRefusal::NotAHost(_)
         | FleetRefusal::Elsewhere { .. }
-        | FleetRefusal::OtherPolicy => format!("{refusal}; `settled host join LOG` lets it in"),
+        | FleetRefusal::OtherPolicy => (format!("host {host} has not joined"), false),
     }
 }
 

@@ -79,6 +79,7 @@ fn sharing(host: &'static str, log: Box<dyn Log>) -> Sharing {
         log,
         keys: Box::new(Named(host)),
         key: host.to_owned(),
+        join: format!("settled host join ./ledger.git --as {host}"),
     }
 }
 

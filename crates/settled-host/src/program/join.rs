@@ -192,6 +192,7 @@ fn record(
         policy: member::policy(root)?,
         log,
         key: public.clone(),
+        join: member::join_command(root, shared),
         keys: Box::new(key),
     };
     let mut member = Member::open_to_join(root, sharing)?;

@@ -4,7 +4,9 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use daemon::mailroom::{HostChangeError, Mailroom, MailroomError, Sharing, Standing};
+use daemon::mailroom::{
+    HostChangeError, Mailroom, MailroomError, Sharing, Standing, without_its_key,
+};
 use daemon::submit_order;
 use fleet::{Fleet, FleetRefusal};
 use message_schema::line::escaped;
@@ -43,6 +45,7 @@ pub(super) fn sharing(
         policy: policy(root)?,
         log,
         key: key.public(),
+        join: join_command(root, shared),
         keys: Box::new(key),
     })
 }
@@ -51,7 +54,7 @@ pub(super) fn sharing(
 /// that any other key has signed.
 pub(super) fn check_key(root: &Path, shared: &SharedLog, fleet: &Fleet) -> Result<(), Failure> {
     let checked = fleet.check_key(&shared.host, &key(root, shared)?.public());
-    checked.map_err(|refusal| without_its_key(&refusal, root, shared))
+    checked.map_err(|refusal| not_its_key(&refusal, root, shared))
 }
 
 /// Returns true if the key held here is the one with which this host joined, as of `fleet`.
@@ -120,26 +123,15 @@ fn without_key(root: &Path, shared: &SharedLog) -> Failure {
 }
 
 /// The failure for a host whose key is not the fleet's, with the command that lets it in again.
-fn without_its_key(refusal: &FleetRefusal, root: &Path, shared: &SharedLog) -> Failure {
-    let host = &shared.host;
-    let (why, new_key) = match refusal {
-        FleetRefusal::RetiredKey(_) => (format!("the key of host {host} was retired"), true),
-        FleetRefusal::OtherKey(_) => {
-            let why = format!(
-                "another machine joined as host {host}, or this directory is an old copy: the key here is not that of host {host}\n  \
-                 if this one has to go on instead, first run `settled host retire-key {host}` on another host"
-            );
-            (why, true)
-        }
-        FleetRefusal::UnknownHost(_)
-        | FleetRefusal::AtHomeElsewhere { .. }
-        | FleetRefusal::Homeless(_)
-        | FleetRefusal::NotAHost(_)
-        | FleetRefusal::Elsewhere { .. }
-        | FleetRefusal::OtherPolicy => (format!("host {host} has not joined"), false),
-    };
-    let join = join_words(shared, new_key);
+fn not_its_key(refusal: &FleetRefusal, root: &Path, shared: &SharedLog) -> Failure {
+    let (why, needs_new_key) = without_its_key(refusal, &shared.host);
+    let join = join_words(shared, needs_new_key);
     Failure::plain(Exit::ActionRequired, why).next(settled(&join, Some(root), None))
+}
+
+/// The command with which this host joins its log again.
+pub(super) fn join_command(root: &Path, shared: &SharedLog) -> String {
+    settled(&join_words(shared, false), Some(root), None)
 }
 
 /// The words with which a host that shares this log joins it, for a shell.

@@ -445,7 +445,7 @@ fn a_host_that_another_machine_replaced_learns_it_in_one_look_and_records_nothin
     assert!(
         matches!(&stopped, Standing::Outdated { why }
             if why.contains("another machine joined as host tower")
-                && why.contains("settled host join LOG --new-key")),
+                && why.contains("`settled host join ./ledger.git --as tower --new-key`")),
         "{stopped:?}"
     );
     // What other hosts may ask of a member is refused too, and so it is after a restart.

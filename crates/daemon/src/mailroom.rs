@@ -470,7 +470,9 @@ impl Mailroom {
         schedule.set(Wakeup::Look, self.docket.intake.next_hopeful());
         schedule.set(Wakeup::Retry, self.spool.next_delivery());
         schedule.set(Wakeup::Sweep, (self.sweeping.unlisted > 0).then_some(0));
-        schedule.set(Wakeup::Log, self.next_look());
+        // Nobody repairs a log while this waits for it.
+        let look = self.next_look().filter(|_| !self.is_frozen());
+        schedule.set(Wakeup::Log, look);
         schedule
     }
 

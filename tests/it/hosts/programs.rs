@@ -453,11 +453,13 @@ fn what_the_log_lost_freezes_a_host_and_is_put_back_from_its_ledger() {
         &remote,
         "git update-ref refs/settled/mailroom refs/settled/mailroom~1",
     );
-    let frozen = hosts.tower.serve();
-    wait::until("the tower to freeze", || {
-        done(&hosts.tower, &["host", "list"]).contains("frozen at record 4")
-    });
-    drop(frozen);
+    let (tower, _laptop) = (hosts.tower.serve(), hosts.laptop.serve());
+    for host in [&hosts.tower, &hosts.laptop] {
+        wait::until("a host to freeze", || {
+            done(host, &["host", "list"]).contains("frozen at record 4")
+        });
+    }
+    drop(tower);
     let told = refused(
         &hosts.tower,
         &["host", "join", &hosts.log(), "--as", "tower"],
@@ -468,9 +470,11 @@ fn what_the_log_lost_freezes_a_host_and_is_put_back_from_its_ledger() {
     );
     let told = done(&hosts.tower, &["host", "republish"]);
     assert!(told.contains("records up to 3; 1 were put back"), "{told}");
-    let _daemons = (hosts.tower.serve(), hosts.laptop.serve());
+    // The daemon that stays frozen meanwhile looks again by itself.
+    let _tower = hosts.tower.serve();
     assert_eq!(ledger(hosts.laptop.root()), before);
     review(&hosts, "87");
+    assert!(!done(&hosts.laptop, &["status"]).contains("frozen"));
     hosts.have_the_same_ledger();
     assert!(ledger(hosts.tower.root()).starts_with(&before));
 }

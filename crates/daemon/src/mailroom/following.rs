@@ -1,7 +1,7 @@
 //! Follows the log: what the other hosts judged is judged again by the same code, and only then taken over.
 //!
 //! While nobody knows whether the log has a batch, nothing else is judged: the same bytes go out until it is known. What
-//! does not follow freezes the workspace here: nothing is judged, taken over or delivered any more.
+//! does not follow freezes the workspace here: nothing is judged, taken over or delivered until the log has changed.
 
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::sync_channel;
@@ -10,7 +10,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 use judgement::again::{Differs, RecordedMessage};
 use message_schema::id::AgentName;
 use review::{Event, EventRecord, HostChange, RULES, Record, State};
-use spool::log::{Appended, Signed};
+use spool::log::{Appended, Head, Signed};
 use spool::{Entry, SpoolError};
 use workspace::clock::Moment;
 use workspace::index;
@@ -18,6 +18,9 @@ use workspace::operator_alerts::{Alert, AlertKind};
 
 use super::shared::{LastRecord, SharedLedger, Sharing, Standing};
 use super::{Mailroom, Pass};
+
+/// The pause, in milliseconds, between two looks of a frozen host at the log that froze it.
+const FROZEN_MS: u64 = 5_000;
 
 /// The largest difference between the clocks of two hosts that raises no warning.
 const CLOCKS_APART_MAX: TimeDelta = TimeDelta::seconds(2);
@@ -37,9 +40,13 @@ impl Mailroom {
             return Ok(true);
         };
         shared.stop_if_it_lacks();
-        match shared.standing {
-            Standing::Frozen { .. } | Standing::Outdated { .. } => return Ok(false),
-            Standing::InStep | Standing::Waiting { .. } => {}
+        let goes_on = match shared.standing {
+            Standing::Outdated { .. } => false,
+            Standing::Frozen { .. } => shared.thaws(self.spool.head(), moment),
+            Standing::InStep | Standing::Waiting { .. } => true,
+        };
+        if !goes_on {
+            return Ok(false);
         }
         let is_due =
             shared.has_rung.swap(false, Ordering::Acquire) || moment.mono >= shared.look_at;
@@ -163,6 +170,7 @@ impl Mailroom {
                     shared.standing = match refused {
                         Untrusted::Frozen(why) => {
                             let why = format!("host {host}: {why}");
+                            shared.refused = Some(signed.batch.head());
                             Standing::Frozen { seq, why }
                         }
                         Untrusted::Outdated(why) => Standing::Outdated { why },
@@ -191,6 +199,30 @@ fn rounded(seconds: i64) -> i64 {
     let steps = [3_600, 600, 60, 30, 10, 5];
     let step = steps.into_iter().find(|step| seconds >= *step);
     step.unwrap_or(CLOCKS_APART_MAX.num_seconds())
+}
+
+impl SharedLedger {
+    /// True if the log that froze this host continues its ledger now, which ends with `ours`. A batch that broke a rule
+    /// breaks it still: only another one in its place, or none, ends the freeze.
+    fn thaws(&mut self, ours: Head, moment: Moment) -> bool {
+        if moment.mono < self.look_at {
+            return false;
+        }
+        self.look_at = moment.mono.saturating_add(FROZEN_MS);
+        let log = &mut self.sharing.log;
+        let (Ok(end), Ok(batches)) = (log.head(), log.follow(ours)) else {
+            return false;
+        };
+        // No batch proves nothing: the next one may still be on its way.
+        let next = batches.first().map(|signed| signed.batch.head());
+        let thaws = next.map_or(end == ours, |next| Some(next) != self.refused);
+        if thaws {
+            tracing::info!("the log continues this host's ledger again; following it");
+            (self.standing, self.refused) = (Standing::InStep, None);
+            self.look_at = moment.mono;
+        }
+        thaws
+    }
 }
 
 /// The reason a record of another host is not taken over.

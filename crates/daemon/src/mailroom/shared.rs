@@ -8,7 +8,7 @@ use chrono::{DateTime, Utc};
 use fleet::{Fleet, FleetRefusal};
 use message_schema::id::AgentName;
 use review::{Event, EventRecord, HostChange, Record, Review, ReviewKey, State};
-use spool::log::{Appended, HostKeys, HostName, Log, LogError, Signed};
+use spool::log::{Appended, Head, HostKeys, HostName, Log, LogError, Signed};
 use spool::{Committed, Entry, EntryDraft, FileName, Hint, Homes, SpoolError};
 use workspace::clock::Moment;
 use workspace::config;
@@ -79,6 +79,8 @@ pub(super) struct SharedLedger {
     pub(super) unknown: Option<Signed>,
     /// The number of bytes the log takes, if it refused a batch for its size.
     too_large: Option<usize>,
+    /// The end of the batch that broke a rule, if that froze this host.
+    pub(super) refused: Option<Head>,
     /// The time of the next look at the log, on the monotonic clock.
     pub(super) look_at: u64,
     pub(super) has_rung: Arc<AtomicBool>,
@@ -149,6 +151,7 @@ impl SharedLedger {
             heartbeats: Heartbeats::default(),
             unknown: None,
             too_large: None,
+            refused: None,
             look_at: 0,
             has_rung: Arc::new(AtomicBool::new(true)),
             last,
@@ -372,9 +375,11 @@ impl Mailroom {
     pub(super) fn next_look(&self) -> Option<u64> {
         let shared = self.shared.as_ref()?;
         match shared.standing {
-            Standing::InStep | Standing::Waiting { .. } => Some(shared.look_at),
+            Standing::InStep | Standing::Waiting { .. } | Standing::Frozen { .. } => {
+                Some(shared.look_at)
+            }
             Standing::Outdated { .. } if self.may_change_policy() => Some(shared.look_at),
-            Standing::Frozen { .. } | Standing::Outdated { .. } => None,
+            Standing::Outdated { .. } => None,
         }
     }
 

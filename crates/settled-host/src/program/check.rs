@@ -276,8 +276,8 @@ fn of_standing(
         Some(Err(error @ LogError::RolledBack { .. })) => Some(wrong(
             format!("this host is frozen, because the log lost records: {error}"),
             &format!(
-                "stop the daemon and put them back with `{republish}`, or with `{restore}` if the log is gone; then start \
-                 every daemon that is frozen again (docs/hosts.md, A log that lost its end)"
+                "stop the daemon and put them back with `{republish}`, or with `{restore}` if the log is gone; then start it \
+                 again (docs/hosts.md, A log that lost its end)"
             ),
         )),
         Some(Err(error @ LogError::Forked { .. })) => Some(wrong(
@@ -289,8 +289,8 @@ fn of_standing(
         )),
         Some(Err(error @ LogError::Broken { .. })) => Some(wrong(
             format!("this host is frozen: {error}"),
-            "take what is no batch of records off the log, then start every daemon that is frozen again (docs/hosts.md, A \
-             damaged repository)",
+            "take what is no batch of records off the log; the daemons go on by themselves (docs/hosts.md, A damaged \
+             repository)",
         )),
         Some(Err(LogError::TooNew(error))) => Some(wrong(
             format!("this host is frozen: {error}"),
@@ -310,8 +310,8 @@ fn of_standing(
             wrong(
                 format!("this host is {}", alert.what),
                 &format!(
-                    "if the log was repaired meanwhile, restart the daemon; if the message names a host that broke the rules, \
-                     no host can follow this log: put the ledger into an empty one with `{restore}` (docs/hosts.md, A log that \
+                    "if the log was repaired meanwhile, the daemon goes on by itself once it serves; if the message names a host \
+                     that broke the rules, no host can follow this log: put the ledger into an empty one with `{restore}` (docs/hosts.md, A log that \
                      is gone)"
                 ),
             )

@@ -53,9 +53,8 @@ struct Republished {
 pub(super) fn republish(context: &HostContext) -> Result<Exit, Failure> {
     let (root, shared) = context.shared()?;
     let put = put_mirror(root, &shared)?;
-    // A frozen daemon stays frozen: it does not look at the log again.
     let others = if put.records > 0 {
-        "restart the daemons of the other frozen hosts as well\n"
+        "the daemons of the other frozen hosts go on by themselves\n"
     } else {
         ""
     };

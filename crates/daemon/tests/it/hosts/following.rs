@@ -53,7 +53,7 @@ fn a_log_that_lost_what_it_acknowledged_freezes_whoever_has_it() {
         "{standing:?}"
     );
     assert_eq!(names(&hosts[1].path("agents/codex/outbox")), ["c.yaml"]);
-    // The lost tail simply continues the log: once it is put back from a mirror, the next start ends the freeze.
+    // The lost tail simply continues the log: once it is put back from a mirror, the next look ends the freeze.
     let tail = Batch::read(
         {
             let ledger = hosts[1].ledger();
@@ -73,9 +73,14 @@ fn a_log_that_lost_what_it_acknowledged_freezes_whoever_has_it() {
         &Named("tower"),
     );
     log.connect().append(&signed).expect("an append");
-    hosts[1].start(&log);
     settle(&mut hosts, &mut ms);
     assert_eq!(hosts[1].standing(), Standing::InStep);
+    assert_eq!(
+        names(&hosts[0].path("agents/claude/inbox")).last(),
+        Some(&"c.yaml".to_owned())
+    );
+    let told = fs::read_to_string(hosts[1].path(".settled/alerts.json")).expect("alerts");
+    assert!(!told.contains("frozen"), "{told}");
 }
 
 /// Catching up syncs once for each batch and once for all signatures that came with them.

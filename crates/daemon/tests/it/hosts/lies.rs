@@ -2,8 +2,8 @@
 
 use super::*;
 
-/// Changes a record of an honest batch, signs the batch as its host, and returns the standing of a host that sees it.
-fn lied(signer: &'static str, change: impl FnOnce(&mut Entry)) -> Standing {
+/// An honest batch, and the same with its record changed and signed again.
+fn honest_and_forged(signer: &'static str, change: impl FnOnce(&mut Entry)) -> (Signed, Signed) {
     let honest = Shared::new(1, Weather::default());
     let mut tower = Host::new(0);
     tower.start(&honest);
@@ -19,14 +19,26 @@ fn lied(signer: &'static str, change: impl FnOnce(&mut Entry)) -> Standing {
     let mut bytes = entry.to_line();
     bytes.push(b'\n');
     let batch = Batch::read(bytes, first.after()).expect("a batch");
-    let signed = Signed::new(batch, "w", "tower".parse().expect("a name"), &Named(signer));
+    let forged = Signed::new(batch, "w", "tower".parse().expect("a name"), &Named(signer));
+    (honest[0].clone(), forged)
+}
+
+/// A host that has read a log with this batch.
+fn reader_of(signed: &Signed) -> (Shared, Host) {
     let log = Shared::new(1, Weather::default());
-    log.connect().append(&signed).expect("an append");
+    log.connect().append(signed).expect("an append");
     let mut laptop = Host::new(1);
     laptop.start(&log);
     for ms in [1_000, 2_000] {
         laptop.pass(ms);
     }
+    (log, laptop)
+}
+
+/// Changes a record of an honest batch, signs the batch as its host, and returns the standing of a host that sees it.
+fn lied(signer: &'static str, change: impl FnOnce(&mut Entry)) -> Standing {
+    let (_, forged) = honest_and_forged(signer, change);
+    let (_, laptop) = reader_of(&forged);
     let is_delivered = !names(&laptop.path("agents/codex/inbox")).is_empty();
     let standing = laptop.standing();
     assert_eq!(is_delivered, standing == Standing::InStep, "{standing:?}");
@@ -96,6 +108,45 @@ fn a_record_that_does_not_follow_freezes_the_others_and_names_the_rule() {
             panic!("{lie}: {standing:?}");
         };
         assert!(why.contains(rule), "{lie}: {why}");
+    }
+}
+
+#[test]
+fn a_broken_rule_freezes_a_host_until_the_log_has_another_record_or_none_in_its_place() {
+    for is_empty_between in [false, true] {
+        let (honest, forged) = honest_and_forged("tower", |entry| {
+            entry.deliveries[0].content = Content::Text("forged".to_owned());
+        });
+        let (log, mut laptop) = reader_of(&forged);
+        let frozen = laptop.standing();
+        assert!(matches!(frozen, Standing::Frozen { .. }), "{frozen:?}");
+        let mut ms = 2_000;
+        let mut pass = |laptop: &mut Host| {
+            for _ in 0..10 {
+                ms += 3_000;
+                laptop.pass(ms);
+            }
+        };
+        pass(&mut laptop);
+        assert_eq!(laptop.standing(), frozen);
+        let out_of_reach = Weather {
+            unreachable: 100,
+            ..Weather::default()
+        };
+        log.set_weather(out_of_reach);
+        pass(&mut laptop);
+        assert_eq!(laptop.standing(), frozen);
+        log.set_weather(Weather::default());
+        log.lose_tail(1);
+        if is_empty_between {
+            pass(&mut laptop);
+            assert_eq!(laptop.standing(), Standing::InStep);
+        }
+        log.connect().append(&honest).expect("an append");
+        pass(&mut laptop);
+        assert_eq!(laptop.standing(), Standing::InStep);
+        assert_eq!(laptop.ledger(), honest.batch.bytes());
+        assert_eq!(names(&laptop.path("agents/codex/inbox")), ["a.yaml"]);
     }
 }
 

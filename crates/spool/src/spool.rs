@@ -152,7 +152,7 @@ impl Spool {
         Ok(Batch::write(drafts, self.head(), Some(host)))
     }
 
-    /// Makes the signatures of batches from the log durable with one sync, before any of them is mirrored or refused.
+    /// Makes the signatures of batches durable with one sync, before any of them is mirrored.
     pub fn note_signatures(&mut self, batches: &[Signed]) -> Result<(), SpoolError> {
         self.ledger.stopped()?;
         let open = self

@@ -3,13 +3,14 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::ScopedJoinHandle;
 
 use chrono::{DateTime, Utc};
 use fleet::{Fleet, FleetRefusal};
 use message_schema::id::AgentName;
 use review::{Event, EventRecord, HostChange, Record, Review, ReviewKey, State};
 use spool::log::{Appended, Head, HostKeys, HostName, Log, LogError, Signed};
-use spool::{Committed, Entry, EntryDraft, FileName, Hint, Homes, SpoolError};
+use spool::{Committed, Entry, EntryDraft, FileName, Hint, Homes, Spool, SpoolError};
 use workspace::clock::Moment;
 use workspace::config;
 use workspace::index;
@@ -243,21 +244,21 @@ impl SharedLedger {
         self.sharing.fleet.home(agent) == Some(&self.sharing.host)
     }
 
-    /// Signs a batch and appends it; every outcome but a commit is an error.
-    fn append(&mut self, signed: Signed, moment: Moment) -> Result<Signed, SpoolError> {
+    /// Appends a batch; every outcome but a commit is an error.
+    fn append(&mut self, signed: &Signed, moment: Moment) -> Result<(), SpoolError> {
         let not_taken = |why: &str| {
             Err(SpoolError::NotTaken {
                 why: why.to_owned(),
             })
         };
-        match self.sharing.log.append(&signed) {
-            Ok(Appended::Committed) => Ok(signed),
+        match self.sharing.log.append(signed) {
+            Ok(Appended::Committed) => Ok(()),
             Ok(Appended::Moved(_)) => {
                 self.look_at = 0;
                 not_taken("another host's records came first")
             }
             Ok(Appended::Unknown(why)) => {
-                self.unknown = Some(signed);
+                self.unknown = Some(signed.clone());
                 self.wait(&why, moment);
                 not_taken(&why)
             }
@@ -439,7 +440,8 @@ impl Mailroom {
         } = &shared.sharing;
         let batch = spool.propose(drafts, host)?;
         let signed = Signed::new(batch, workspace, host.clone(), &**keys);
-        let signed = shared.append(signed, moment)?;
+        let (noted, appended) = note_while(spool, &signed, || shared.append(&signed, moment));
+        appended?;
         if let Some(at) = last.and_then(|at| DateTime::parse_from_rfc3339(&at).ok()) {
             let at = at.to_utc();
             shared.last = LastRecord {
@@ -448,7 +450,7 @@ impl Mailroom {
             };
         }
         // If this cannot be written now, the batch comes again from the log.
-        spool.note_signatures(std::slice::from_ref(&signed))?;
+        noted?;
         spool.mirror(&signed)
     }
 
@@ -530,6 +532,27 @@ impl Mailroom {
         }
         alerts.save();
     }
+}
+
+/// Makes the signature of a batch durable while `append` waits for the log. The batch itself is mirrored only once the log
+/// has it; a signature without a batch fits no other.
+fn note_while<T>(
+    spool: &mut Spool,
+    signed: &Signed,
+    append: impl FnOnce() -> T,
+) -> (Result<(), SpoolError>, T) {
+    let mut note = || spool.note_signatures(std::slice::from_ref(signed));
+    let (noted, appended) = std::thread::scope(|scope| {
+        let noting = std::thread::Builder::new().spawn_scoped(scope, &mut note);
+        let appended = append();
+        let join = |noting: ScopedJoinHandle<'_, _>| {
+            let noted = noting.join();
+            noted.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        };
+        (noting.ok().map(join), appended)
+    });
+    // If no thread can be started, one runs after the other.
+    (noted.unwrap_or_else(note), appended)
 }
 
 /// The reason a host stops whose key is not the fleet's, and whether it needs a new one to join again.

@@ -13,9 +13,6 @@ use crate::root::OpenRoot;
 use crate::{Entry, SpoolError, stretch};
 use disk::Disk;
 
-/// The pause between two looks for another writer's append, in milliseconds: there is no other writer.
-const POLL_MS: u64 = 60_000;
-
 /// The ledger of a workspace, locked, as a log.
 pub struct Local {
     root: OpenRoot,
@@ -101,15 +98,10 @@ impl Log for Local {
                 Err(error) => Ok(Appended::Unknown(error.chain())),
             };
         }
-        let is_there = batch.head().seq <= end.seq
-            && self
-                .batches_beyond(batch.after().seq)?
-                .first()
-                .is_some_and(|known| {
-                    // The same records inside a larger batch are another batch.
-                    known.after() == batch.after() && known.head() == batch.head()
-                });
-        if is_there {
+        let beyond = self.batches_beyond(batch.after().seq)?;
+        // The same records inside a larger batch are another batch.
+        let is_it = |known: &Batch| known.after() == batch.after() && known.head() == batch.head();
+        if beyond.first().is_some_and(is_it) {
             return Ok(Appended::Committed);
         }
         Ok(Appended::Moved(end))
@@ -117,12 +109,11 @@ impl Log for Local {
 
     fn follow(&mut self, from: Head) -> Result<Vec<Signed>, LogError> {
         self.ledger.stopped()?;
-        let end = self.ledger.end();
-        if from == end {
+        let log = self.ledger.end();
+        if from == log {
             return Ok(Vec::new());
         }
-        let log = end;
-        if from.seq > end.seq {
+        if from.seq > log.seq {
             return Err(LogError::RolledBack { log, ours: from });
         }
         let there = self.head_at(from.seq)?.unwrap_or(Head::EMPTY);
@@ -137,15 +128,13 @@ impl Log for Local {
         let batches = self.batches_beyond(from.seq)?.into_iter();
         Ok(batches
             .map(|batch| {
-                let first = batch.after().seq + 1;
-                let known = signatures.get(&first);
-                known
-                    .and_then(|signature| signature.signed(batch.clone()))
-                    .unwrap_or(Signed {
-                        batch,
-                        host: self.host.clone(),
-                        signature: Vec::new(),
-                    })
+                let known = signatures.get(&(batch.after().seq + 1));
+                let signed = known.and_then(|signature| signature.signed(batch.clone()));
+                signed.unwrap_or(Signed {
+                    batch,
+                    host: self.host.clone(),
+                    signature: Vec::new(),
+                })
             })
             .collect())
     }
@@ -155,7 +144,8 @@ impl Log for Local {
     }
 
     fn poll_ms(&self) -> u64 {
-        POLL_MS
+        // There is no other writer to look for.
+        60_000
     }
 }
 

@@ -2,8 +2,9 @@
 //! every host, and a batch can be put back into a log only with its signature.
 //!
 //! A line holds the batch's first record, its last line's digest, the host and the signature in hex. It is durable
-//! before the batch is written to the mirror. A line without a batch is left by a kill between the two or by a refused
-//! batch. Of two lines for one record the later counts, and only for the batch that ends with its digest.
+//! before the batch is written to the mirror. Lines that no mirrored batch followed are overwritten; a kill, or a refused
+//! batch behind a mirrored one, leaves some. Of two lines for one record the later counts, and only for the batch that
+//! ends with its digest.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -21,6 +22,8 @@ const FILE: &str = "signatures";
 pub(crate) struct Signatures {
     file: Handle,
     len: u64,
+    /// The first record of the lines added last, and the length before them.
+    last: (u64, u64),
 }
 
 /// The host that signed the batch ending with this digest, and its signature.
@@ -54,13 +57,22 @@ impl Signatures {
             disk::read_up_to(disk, &file, 0, u64::MAX).map_err(SpoolError::io("read", &path))?;
         let whole = bytes.iter().rposition(|byte| *byte == b'\n');
         let len = whole.map_or(0, |at| at as u64 + 1);
-        Ok(Signatures { file, len })
+        let last = (0, len);
+        Ok(Signatures { file, len, last })
     }
 
     /// Makes the signatures of these batches durable with one sync.
     pub(crate) fn add(&mut self, root: &OpenRoot, batches: &[Signed]) -> Result<(), SpoolError> {
         let path = root.path(&Path::new(dirs::OWN).join(FILE));
         let mut lines = String::new();
+        let first = batches
+            .first()
+            .map_or(u64::MAX, |it| it.batch.after().seq + 1);
+        if first <= self.last.0 {
+            // None of the last batches was mirrored.
+            self.len = self.last.1;
+        }
+        self.last = (first, self.len);
         for signed in batches {
             let (first, last) = (signed.batch.after().seq + 1, signed.batch.head().digest);
             let hex = signed.signature.iter().map(|byte| format!("{byte:02x}"));
@@ -103,8 +115,7 @@ fn read_line(line: &str) -> Option<(u64, Signature)> {
     let first = words.next()?.parse().ok()?;
     let last = words.next()?.parse().ok()?;
     let host = words.next()?.parse().ok()?;
-    let hex = words.next()?;
-    let digits = hex.as_bytes().chunks(2);
+    let digits = words.next()?.as_bytes().chunks(2);
     let bytes = digits.map(|pair| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok());
     let bytes = bytes.collect::<Option<Vec<u8>>>()?;
     Some((first, Signature { last, host, bytes }))

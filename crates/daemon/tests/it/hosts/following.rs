@@ -146,6 +146,95 @@ impl Log for Unanswered {
     }
 }
 
+/// A log that takes a batch only once this disk has synced the file of signatures.
+struct AwaitsSignature(ModelLog, Arc<FaultyDisk>);
+
+impl Log for AwaitsSignature {
+    fn head(&mut self) -> Result<Head, LogError> {
+        self.0.head()
+    }
+
+    fn append(&mut self, batch: &Signed) -> Result<Appended, LogError> {
+        let is_noted = || {
+            let changes = self.1.log();
+            let wrote = changes
+                .iter()
+                .rposition(|change| change.contains("signatures"));
+            wrote.is_some_and(|at| {
+                changes[at..]
+                    .iter()
+                    .any(|change| change.ends_with(" sync "))
+            })
+        };
+        let began = std::time::Instant::now();
+        while !is_noted() {
+            let waited = began.elapsed();
+            assert!(
+                waited < std::time::Duration::from_secs(20),
+                "{:#?}",
+                self.1.log()
+            );
+            std::thread::yield_now();
+        }
+        self.0.append(batch)
+    }
+
+    fn follow(&mut self, from: Head) -> Result<Vec<Signed>, LogError> {
+        self.0.follow(from)
+    }
+
+    fn ring(&mut self, ring: Ring) {
+        self.0.ring(ring);
+    }
+
+    fn poll_ms(&self) -> u64 {
+        self.0.poll_ms()
+    }
+}
+
+/// A message waits for one sync after the log has its record, not for two.
+#[test]
+fn the_signature_becomes_durable_while_the_log_takes_the_batch() {
+    let log = Shared::new(1, Weather::default());
+    let tower = Host::new(0);
+    let disk = Arc::new(FaultyDisk::new("boot"));
+    let awaits = AwaitsSignature(log.connect(), Arc::clone(&disk));
+    let opened = Mailroom::open_shared_on(
+        tower.root.path(),
+        Arc::clone(&disk) as _,
+        sharing("tower", Box::new(awaits)),
+    );
+    let mut mailroom = opened.expect("a start").0;
+    disk.set(None);
+    tower.put("a.yaml", &question("claude", "codex", "msg-a"));
+    mailroom.sweep().expect("a sweep");
+    let pass = mailroom.pass(tower.moment(1_000)).expect("a pass");
+    assert_eq!(pass.accepted, 1);
+    assert_eq!(names(&tower.path("agents/claude/sent")), ["a.yaml"]);
+}
+
+#[test]
+fn batches_that_the_log_does_not_take_leave_one_signature_at_most() {
+    let log = Shared::new(1, Weather::default());
+    let mut hosts = started(&log);
+    let mut ms = 0;
+    settle(&mut hosts, &mut ms);
+    let lost = Weather {
+        request_lost: 100,
+        ..Weather::default()
+    };
+    log.set_weather(lost);
+    for number in 0..20 {
+        hosts[0].put(&format!("{number}.yaml"), &question("claude", "codex", "a"));
+        ms += 1_000;
+        hosts[0].pass(ms);
+    }
+    log.set_weather(Weather::default());
+    settle(&mut hosts, &mut ms);
+    let signatures = fs::read_to_string(hosts[0].path(".settled/signatures")).expect("lines");
+    assert_eq!(signatures.lines().count(), log.batches().len());
+}
+
 /// There are more files than one batch takes. Where the log's answer was lost, their records come back from it; in the
 /// second case the answer to the next batch is lost in the same pass.
 #[test]

@@ -286,7 +286,9 @@ impl JetStream {
         let Some(behind) = self.place_of(after)? else {
             return self.not_behind(after);
         };
-        let why = match self.runtime.block_on(self.link.send(signed, behind)) {
+        let (link, batch) = (self.link.clone(), signed.clone());
+        let sending = async move { link.send(&batch, behind).await };
+        let why = match self.runtime.wait_for(sending) {
             SendOutcome::Acknowledged(place) => {
                 let head = signed.batch.head();
                 self.seen = Some(Seen { head, place });

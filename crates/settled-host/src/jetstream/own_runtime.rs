@@ -2,6 +2,7 @@
 //! blocking on this one or dropping it would panic.
 
 use std::future::Future;
+use std::sync::mpsc;
 
 use tokio::runtime::{Builder, Handle, Runtime};
 
@@ -32,6 +33,21 @@ impl OwnRuntime {
                 .join()
                 .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
         })
+    }
+
+    /// Waits like [`OwnRuntime::block_on`] for a future that the runtime's own thread runs: no other thread has to start,
+    /// be woken and end.
+    pub(super) fn wait_for<T: Send + 'static>(
+        &self,
+        answer: impl Future<Output = T> + Send + 'static,
+    ) -> T {
+        let (give, answered) = mpsc::sync_channel(1);
+        self.handle().spawn(async move {
+            let _ = give.send(answer.await);
+        });
+        answered
+            .recv()
+            .expect("the runtime runs each future to its end")
     }
 
     fn runtime(&self) -> &Runtime {

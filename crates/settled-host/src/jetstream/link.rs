@@ -1,7 +1,7 @@
 //! The connection to the broker and the few requests made over it, each with a time limit.
 
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use async_nats::connection::State;
 use async_nats::jetstream::context::PublishErrorKind;
@@ -27,6 +27,9 @@ const PING: Duration = Duration::from_secs(1);
 /// The time limit of one connection attempt, and the longest pause between two attempts.
 const CONNECTED: Duration = Duration::from_secs(1);
 const AGAIN: Duration = Duration::from_millis(250);
+
+/// The pause between two looks whether the connection is there.
+const GLANCE: Duration = Duration::from_millis(20);
 
 /// The longest silence of a replica that the leader still counts as a follower: two of the leader's heartbeats.
 const HEARTBEAT: Duration = Duration::from_secs(2);
@@ -140,6 +143,19 @@ impl Link {
         match self.context.client().connection_state() {
             State::Connected => Ok(()),
             State::Pending | State::Disconnected => Err(self.why("not connected")),
+        }
+    }
+
+    /// Waits until a server lets this host in or refuses it, at most for this time.
+    pub(super) async fn until_up(&self, limit: Duration) -> Result<(), LogError> {
+        let end = Instant::now() + limit;
+        loop {
+            match self.is_up() {
+                Err(error) if error.is_retryable() && Instant::now() < end => {
+                    tokio::time::sleep(GLANCE).await;
+                }
+                known => return known,
+            }
         }
     }
 

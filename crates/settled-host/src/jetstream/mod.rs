@@ -173,18 +173,7 @@ impl JetStream {
 
     /// Waits until a server lets this host in or refuses it.
     pub fn wait_until_connected(&self, limit: Duration) -> Result<(), LogError> {
-        let end = Instant::now() + limit;
-        self.runtime.block_on(async {
-            loop {
-                match self.link.is_up() {
-                    Ok(()) => return Ok(()),
-                    Err(error) if !error.is_retryable() || Instant::now() >= end => {
-                        return Err(error);
-                    }
-                    Err(_) => tokio::time::sleep(Duration::from_millis(20)).await,
-                }
-            }
-        })
+        self.runtime.block_on(self.link.until_up(limit))
     }
 
     /// Finds the batch that holds record `seq` by bisection: records and places grow together.

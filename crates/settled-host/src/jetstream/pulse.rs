@@ -16,6 +16,10 @@ use super::link::Link;
 const EVERY: Duration = Duration::from_millis(700);
 const AGAIN: Duration = Duration::from_millis(200);
 
+/// The time after which a connection that has never been there counts as failed: the first request of a host that is just
+/// connecting would fail.
+const CONNECTING: Duration = Duration::from_secs(1);
+
 /// The answers in a row, each from a leader with a majority, after which a log that ends too early counts as certain. A
 /// deposed leader has no majority: by then its followers have been silent for longer than two heartbeats.
 const SAID: u32 = 3;
@@ -93,6 +97,8 @@ impl Drop for Pulse {
 }
 
 async fn beat(link: Link, shared: Arc<Mutex<Beats>>, bell: Arc<Bell>) {
+    // The first request tells of a failure.
+    let _ = link.until_up(CONNECTING).await;
     loop {
         let (known, said) = {
             let shared = locked(&shared);

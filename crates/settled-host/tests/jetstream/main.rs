@@ -54,10 +54,8 @@ fn make(broker: &Broker) -> Result<Founded, LogError> {
 fn open(broker: &Broker) -> JetStream {
     let servers = vec![broker.url().parse().expect("an address")];
     let options = async_nats::ConnectOptions::new();
-    let mut log = JetStream::open(servers, options, &place()).expect("a log");
+    let log = JetStream::open(servers, options, &place()).expect("a log");
     log.wait_until_connected(DEADLINE).expect("a connection");
-    // Before the first answer, the pulse may still report that there was no connection.
-    for_some("an answer", || log.head().ok());
     log
 }
 
@@ -325,6 +323,22 @@ fn a_broker_that_lets_nobody_in_is_told_from_one_that_is_away() {
     let told = log.wait_until_connected(DEADLINE);
     assert!(matches!(told, Err(LogError::Denied { .. })), "{told:?}");
     assert!(matches!(make(&broker), Err(LogError::Denied { .. })));
+}
+
+/// A start is no failure: the pulse does not report that there was no connection before there was one.
+#[test]
+fn a_host_that_starts_hears_of_no_failure() {
+    let bench = BrokerBench::default();
+    let end = three(&mut open(&bench.broker))[2].batch.head();
+    for _ in 0..10 {
+        let mut log = open(&bench.broker);
+        let began = Instant::now();
+        while began.elapsed() < Duration::from_millis(150) {
+            let followed = log.follow(end).map(|batches| batches.len());
+            assert_eq!(followed, Ok(0), "after {:?}", began.elapsed());
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
 }
 
 #[test]

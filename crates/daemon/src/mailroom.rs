@@ -2,6 +2,7 @@
 //! spool. `events` handles everything besides messages, and `fairness` decides whose turn it is.
 
 pub mod accept_ledger;
+mod clocks;
 mod events;
 mod fairness;
 mod following;

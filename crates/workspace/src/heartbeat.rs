@@ -18,6 +18,9 @@ pub const EVERY_MS: u64 = 10_000;
 /// The time without a heartbeat after which a host counts as silent: two may be lost.
 pub const SILENT: TimeDelta = TimeDelta::seconds(35);
 
+/// The largest difference between the clocks of two hosts that is no finding.
+pub const CLOCKS_APART_MAX: TimeDelta = TimeDelta::seconds(2);
+
 /// The longest version and standing, in bytes.
 const WORD_BYTES_MAX: usize = 64;
 

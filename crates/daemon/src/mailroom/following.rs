@@ -6,7 +6,7 @@
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::sync_channel;
 
-use chrono::{DateTime, TimeDelta, Utc};
+use chrono::{DateTime, Utc};
 use judgement::again::{Differs, RecordedMessage};
 use message_schema::id::AgentName;
 use review::{Event, EventRecord, HostChange, RULES, Record, State};
@@ -14,7 +14,6 @@ use spool::log::{Appended, Head, Signed};
 use spool::{Entry, SpoolError};
 use workspace::clock::Moment;
 use workspace::index;
-use workspace::operator_alerts::{Alert, AlertKind};
 
 use super::shared::{LastRecord, SharedLedger, Sharing, Standing};
 use super::{Mailroom, Pass};
@@ -22,14 +21,12 @@ use super::{Mailroom, Pass};
 /// The pause, in milliseconds, between two looks of a frozen host at the log that froze it.
 const FROZEN_MS: u64 = 5_000;
 
-/// The largest difference between the clocks of two hosts that raises no warning.
-const CLOCKS_APART_MAX: TimeDelta = TimeDelta::seconds(2);
-
 impl Mailroom {
     /// Finds out what nobody knew, and takes over what is new. Says whether anything may be judged here now.
     pub(super) fn follow(&mut self, moment: Moment) -> Result<bool, SpoolError> {
         let may_judge = self.follow_log(moment);
         self.exchange_heartbeats(moment);
+        self.compare_clocks(moment);
         self.tell_standing();
         may_judge
     }
@@ -89,9 +86,10 @@ impl Mailroom {
             self.spool.note_signatures(&batches)?;
         }
         let followed = reading_ahead(&batches, |signed, read| {
+            let before = self.shared.as_ref().map(|shared| shared.last.at);
             let followed = self.take_over(signed, read)?;
-            if followed {
-                self.compare_clocks(signed, moment);
+            if let (true, Some(shared), Some(before)) = (followed, &mut self.shared, before) {
+                shared.note_time(&signed.host, before, moment.utc);
             }
             Ok(followed)
         })?;
@@ -100,29 +98,6 @@ impl Mailroom {
             shared.may_judge()
         });
         Ok(followed && may_judge)
-    }
-
-    /// Tells operators of a record from the future: the clock of its host is wrong, or this one's.
-    fn compare_clocks(&mut self, signed: &Signed, moment: Moment) {
-        let Some(shared) = &self.shared else {
-            return;
-        };
-        let (host, last) = (&signed.host, shared.last.at);
-        let ahead = last - moment.utc;
-        let alerts = &mut self.docket.alerts;
-        if ahead > CLOCKS_APART_MAX {
-            alerts.raise(Alert {
-                kind: AlertKind::HostClock,
-                path: self.spool.layout().ledger(),
-                what: format!(
-                    "records of host {host} are more than {} s ahead of this host's clock: one of the two clocks is wrong; \
-                     records keep the later time meanwhile",
-                    rounded(ahead.num_seconds())
-                ),
-            });
-        } else if *host != shared.sharing.host {
-            alerts.clear(|alert| alert.kind == AlertKind::HostClock);
-        }
     }
 
     /// Judges a batch again and takes it over; false if it does not follow, or cannot be judged here.
@@ -192,13 +167,6 @@ impl Mailroom {
         self.tell(&told);
         Ok(true)
     }
-}
-
-/// The smallest step of a clock to report, in seconds: a clock that drifts is not reported with every record.
-fn rounded(seconds: i64) -> i64 {
-    let steps = [3_600, 600, 60, 30, 10, 5];
-    let step = steps.into_iter().find(|step| seconds >= *step);
-    step.unwrap_or(CLOCKS_APART_MAX.num_seconds())
 }
 
 impl SharedLedger {

@@ -27,6 +27,16 @@ pub(super) struct Heartbeats {
 }
 
 impl Heartbeats {
+    /// The hosts that are heard now, each with the lead of its clock over this host's.
+    pub(super) fn clocks(
+        &self,
+        now: DateTime<Utc>,
+    ) -> impl Iterator<Item = (&HostName, TimeDelta)> {
+        let is_heard = move |heard: &&HeardHost| (now - heard.heard_at).abs() <= heartbeat::SILENT;
+        let heard = self.heard.values().filter(is_heard);
+        heard.map(|heard| (&heard.state.host, heard.clock_ahead()))
+    }
+
     /// True if this heartbeat is newer than all that are known of its host. One that somebody recorded and sends again
     /// is not.
     fn is_newer(&self, state: &HostState) -> bool {

@@ -17,6 +17,7 @@ use workspace::index;
 use workspace::operator_alerts::{Alert, AlertKind};
 
 use super::Mailroom;
+use super::clocks::RecordAhead;
 use super::heartbeats::Heartbeats;
 use crate::docket::OpenBatch;
 
@@ -82,6 +83,8 @@ pub(super) struct SharedLedger {
     too_large: Option<usize>,
     /// The end of the batch that broke a rule, if that froze this host.
     pub(super) refused: Option<Head>,
+    /// The last record of another host that raised the time, if it was ahead of this host's clock.
+    pub(super) record_ahead: Option<RecordAhead>,
     /// The time of the next look at the log, on the monotonic clock.
     pub(super) look_at: u64,
     pub(super) has_rung: Arc<AtomicBool>,
@@ -153,6 +156,7 @@ impl SharedLedger {
             unknown: None,
             too_large: None,
             refused: None,
+            record_ahead: None,
             look_at: 0,
             has_rung: Arc::new(AtomicBool::new(true)),
             last,

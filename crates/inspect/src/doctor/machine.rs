@@ -4,7 +4,9 @@ use std::path::PathBuf;
 
 use chrono::{DateTime, Utc};
 use notify::{RecursiveMode, Watcher as _};
-use spool::{Layout, Since, Tail};
+use spool::{HostName, Layout, Since, Tail};
+use workspace::heartbeat::CLOCKS_APART_MAX;
+use workspace::operator_alerts::{self, AlertKind};
 use workspace::orders;
 
 use super::{CheckContext, CheckOutcome, Checked};
@@ -89,28 +91,49 @@ pub(super) fn clock(case: &CheckContext<'_>) -> Checked {
             "set the clock",
         )]);
     }
+    let mut alerts = operator_alerts::read(case.root).into_iter();
+    if let Some(alert) = alerts.find(|alert| alert.kind == AlertKind::HostClock) {
+        // Several hosts share the ledger, and the daemon knows whose clock differs.
+        let is_ours = alert.what.contains("this host's");
+        return Ok(vec![if is_ours {
+            CheckOutcome::wrong(alert.what, "set the clock")
+        } else {
+            CheckOutcome::note(alert.what)
+        }]);
+    }
     let Ok(last) = last_record(case) else {
         return Ok(vec![CheckOutcome::note(
             "cannot compare the clock with the ledger, which cannot be read",
         )]);
     };
     Ok(vec![match last {
-        Some(at) if at > case.now => CheckOutcome::wrong(
+        Some((at, None)) if at > case.now => CheckOutcome::wrong(
             format!(
                 "the clock is {} s behind the last record: deadlines wait for it",
                 (at - case.now).num_seconds()
             ),
             "set the clock",
         ),
+        Some((at, Some(host))) if at - case.now > CLOCKS_APART_MAX => CheckOutcome::wrong(
+            format!(
+                "the clock is {} s behind the last record, of host {host}: deadlines wait for it",
+                (at - case.now).num_seconds()
+            ),
+            "compare the clocks of the two hosts and set the one that is wrong",
+        ),
         Some(_) | None => CheckOutcome::ok("not behind the last record"),
     }])
 }
 
-fn last_record(case: &CheckContext<'_>) -> Result<Option<DateTime<Utc>>, spool::SpoolError> {
+/// The time of a record, and the host that it names.
+type RecordTime = (DateTime<Utc>, Option<HostName>);
+
+fn last_record(case: &CheckContext<'_>) -> Result<Option<RecordTime>, spool::SpoolError> {
     let end = Tail::open(case.root, Since::End)?.seq();
     let mut last = None;
     Tail::open(case.root, Since::Record(end.saturating_sub(1)))?.read(&mut |entry| {
-        last = Some(DateTime::parse_from_rfc3339(&entry.at)?.to_utc());
+        let at = DateTime::parse_from_rfc3339(&entry.at)?.to_utc();
+        last = Some((at, entry.host.clone()));
         Ok(())
     })?;
     Ok(last)

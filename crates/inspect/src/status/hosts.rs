@@ -8,9 +8,6 @@ use spool::HostName;
 use workspace::clock;
 use workspace::heartbeat::{self, HeardHost};
 
-/// The largest difference of clocks that is not mentioned, in milliseconds. The ledger keeps the later time.
-const CLOCK_TOLD_MS: i64 = 2_000;
-
 /// One host that shares the ledger. Fields are added, never changed.
 #[derive(Clone, Debug, Serialize)]
 pub struct HostRow {
@@ -80,7 +77,7 @@ impl LastHeard {
         if self.behind > 0 {
             said += &format!(", {} records behind", self.behind);
         }
-        if self.clock_ahead_ms.abs() > CLOCK_TOLD_MS {
+        if self.clock_ahead_ms.abs() > heartbeat::CLOCKS_APART_MAX.num_milliseconds() {
             said += &format!(", clock {}", self.clock());
         }
         said

@@ -9,6 +9,7 @@ use async_nats::jetstream::message::{PublishMessage, StreamMessage};
 use async_nats::jetstream::stream::{RawMessageBuilder, RawMessageErrorKind};
 use async_nats::jetstream::{self, Context};
 use async_nats::{ClientError, ConnectOptions, Event, ServerAddr, ServerError, SubscribeError};
+use chrono::{DateTime, TimeDelta, Utc};
 use spool::chain;
 use spool::log::{LogError, Signed};
 
@@ -157,6 +158,23 @@ impl Link {
                 known => return known,
             }
         }
+    }
+
+    /// The lead of the clock of the stream's leader over this host's, in milliseconds, half of the request's time being
+    /// the answer's way.
+    pub(super) async fn clock_ahead_ms(&self) -> Option<i64> {
+        #[derive(serde::Deserialize)]
+        struct Told {
+            ts: DateTime<Utc>,
+        }
+        self.is_up().ok()?;
+        let (asked, began) = (Utc::now(), Instant::now());
+        let subject = format!("STREAM.INFO.{}", self.stream_name);
+        let asking = self.context.request(subject, &());
+        let answer = tokio::time::timeout(ANSWER, asking).await.ok()?;
+        let told: Told = answer.ok()?;
+        let way = TimeDelta::from_std(began.elapsed() / 2).ok()?;
+        Some((told.ts - asked - way).num_milliseconds())
     }
 
     /// The most bytes of a batch: what the server allows in a message, less the headers.

@@ -526,6 +526,10 @@ impl Log for JetStream {
         POLL_MS
     }
 
+    fn clock_ahead_ms(&self) -> Option<i64> {
+        self.pulse.clock_ahead_ms()
+    }
+
     fn send_heartbeat(&mut self, bytes: Vec<u8>) {
         let link = self.link.clone();
         self.runtime

@@ -1,8 +1,8 @@
 //! Asks the stream's leader more than once a second where the ledger ends. So the host notices that it is cut off, that
-//! a consumer lags, or that a broker lost what it acknowledged.
+//! a consumer lags, or that a broker lost what it acknowledged. Asks for the leader's time now and then.
 
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use spool::log::{Head, LogError};
 use tokio::runtime::Handle;
@@ -19,6 +19,10 @@ const AGAIN: Duration = Duration::from_millis(200);
 /// The time after which a connection that has never been there counts as failed: the first request of a host that is just
 /// connecting would fail.
 const CONNECTING: Duration = Duration::from_secs(1);
+
+/// The pause between two questions for the time, and the age up to which an answer counts.
+const CLOCK_EVERY: Duration = Duration::from_secs(10);
+const CLOCK_OLD: Duration = Duration::from_secs(35);
 
 /// The answers in a row, each from a leader with a majority, after which a log that ends too early counts as certain. A
 /// deposed leader has no majority: by then its followers have been silent for longer than two heartbeats.
@@ -51,6 +55,8 @@ pub(super) struct Pulse {
 struct Beats {
     known: Head,
     heard: Option<Heard>,
+    /// The lead of the leader's clock over this host's in milliseconds, and the time of the answer.
+    clock: Option<(i64, Instant)>,
 }
 
 impl Pulse {
@@ -58,6 +64,7 @@ impl Pulse {
         let shared = Arc::new(Mutex::new(Beats {
             known: Head::EMPTY,
             heard: None,
+            clock: None,
         }));
         let task = runtime.spawn(beat(link, Arc::clone(&shared), bell));
         let task = task.abort_handle();
@@ -84,6 +91,12 @@ impl Pulse {
         }
     }
 
+    /// The lead of the leader's clock over this host's in milliseconds, if it told the time lately.
+    pub(super) fn clock_ahead_ms(&self) -> Option<i64> {
+        let (ahead, at) = locked(&self.shared).clock?;
+        (at.elapsed() <= CLOCK_OLD).then_some(ahead)
+    }
+
     /// The last answer of the leader; `None` before the first answer or failure.
     pub(super) fn heard(&self) -> Option<Heard> {
         locked(&self.shared).heard.clone()
@@ -99,6 +112,7 @@ impl Drop for Pulse {
 async fn beat(link: Link, shared: Arc<Mutex<Beats>>, bell: Arc<Bell>) {
     // The first request tells of a failure.
     let _ = link.until_up(CONNECTING).await;
+    let mut clock_at = Instant::now();
     loop {
         let (known, said) = {
             let shared = locked(&shared);
@@ -124,6 +138,14 @@ async fn beat(link: Link, shared: Arc<Mutex<Beats>>, bell: Arc<Bell>) {
         if is_news {
             bell.ring();
         }
+        if is_up && Instant::now() >= clock_at {
+            clock_at = Instant::now() + CLOCK_EVERY;
+            let Some(ahead) = link.clock_ahead_ms().await else {
+                // If the leader fell silent, the next request tells it in time.
+                continue;
+            };
+            locked(&shared).clock = Some((ahead, Instant::now()));
+        }
         tokio::time::sleep(if is_up { EVERY } else { AGAIN }).await;
     }
 }
@@ -146,7 +168,12 @@ mod tests {
     fn pulse(runtime: &tokio::runtime::Runtime, heard: Option<Heard>) -> Pulse {
         let task = runtime.spawn(std::future::pending::<()>()).abort_handle();
         let known = at(2);
-        let shared = Arc::new(Mutex::new(Beats { known, heard }));
+        let clock = None;
+        let shared = Arc::new(Mutex::new(Beats {
+            known,
+            heard,
+            clock,
+        }));
         Pulse { shared, task }
     }
 

@@ -53,6 +53,8 @@ pub(crate) struct State {
     pub(crate) refuses: Option<&'static str>,
     /// The number of consumers created so far.
     pub(crate) made: u64,
+    /// The lead of its clock, in seconds.
+    pub(crate) ahead_s: i64,
     consumers: BTreeMap<String, Consumer>,
     connections: BTreeMap<u64, Connection>,
     connected: u64,
@@ -312,8 +314,9 @@ impl State {
             });
         }
         let count = self.messages.len();
+        let now = chrono::Utc::now() + chrono::TimeDelta::seconds(self.ahead_s);
         json!({
-            "config": config, "created": AT, "ts": AT, "cluster": self.followers,
+            "config": config, "created": AT, "ts": now.to_rfc3339(), "cluster": self.followers,
             "state": {
                 "messages": count, "bytes": 0, "first_seq": 1, "first_ts": AT, "last_seq": count,
                 "last_ts": AT, "consumer_count": 0,

@@ -325,6 +325,17 @@ fn a_broker_that_lets_nobody_in_is_told_from_one_that_is_away() {
     assert!(matches!(make(&broker), Err(LogError::Denied { .. })));
 }
 
+#[test]
+fn the_leader_tells_how_far_its_clock_is_ahead() {
+    for ahead_s in [0, 90, -90] {
+        let bench = BrokerBench::default();
+        bench.broker.state().ahead_s = ahead_s;
+        let log = open(&bench.broker);
+        let told = for_some("the time", || log.clock_ahead_ms());
+        assert!((told - 1_000 * ahead_s).abs() < 1_000, "{ahead_s}: {told}");
+    }
+}
+
 /// A start is no failure: the pulse does not report that there was no connection before there was one.
 #[test]
 fn a_host_that_starts_hears_of_no_failure() {

@@ -144,6 +144,11 @@ pub trait Log: Send {
     /// Returns the pause between two looks when nothing rings, in milliseconds.
     fn poll_ms(&self) -> u64;
 
+    /// Returns the lead of the log's own clock over this host's, in milliseconds, if it has a clock that told lately.
+    fn clock_ahead_ms(&self) -> Option<i64> {
+        None
+    }
+
     /// Sends a heartbeat to the hosts that listen now. Nobody stores or acknowledges it. Does nothing in a log that has
     /// no way for this.
     fn send_heartbeat(&mut self, _bytes: Vec<u8>) {}

@@ -52,6 +52,71 @@ fn hosts_hear_of_each_other_without_a_record() {
     assert_eq!(hosts[0].entries().len(), records);
 }
 
+/// The alert about clocks on a host.
+fn of_clocks(host: &Host) -> Option<String> {
+    let mut alerts = workspace::operator_alerts::read(host.root.path()).into_iter();
+    let alert = alerts.find(|alert| alert.kind == workspace::operator_alerts::AlertKind::HostClock);
+    alert.map(|alert| alert.what)
+}
+
+#[test]
+fn every_host_says_whose_clock_is_wrong() {
+    let log = Shared::new(1, Weather::default());
+    let mut hosts = started(&log);
+    // Two of three clocks agree within the tolerance.
+    (hosts[1].off_ms, hosts[2].off_ms) = (90_000, 1_500);
+    hosts[1].put("a.yaml", &question("codex", "claude", "msg-a"));
+    let mut ms = 0;
+    settle(&mut hosts, &mut ms);
+    let mut speak = |hosts: &mut [Host]| {
+        ms += 10_000;
+        for _ in 0..2 {
+            hosts.iter_mut().for_each(|host| host.pass(ms));
+        }
+    };
+    speak(&mut hosts);
+    let there =
+        "the clock of host laptop is more than 60 s ahead of most hosts' clock: set it there";
+    let here = "this host's clock is more than 60 s ahead of most hosts' clock: set it";
+    let told = |hosts: &[Host]| hosts.iter().map(of_clocks).collect::<Vec<_>>();
+    let expected = [there, here, there].map(|what| Some(what.to_owned()));
+    assert_eq!(told(&hosts), expected);
+    hosts[1].off_ms = -1_000;
+    for _ in 0..2 {
+        speak(&mut hosts);
+    }
+    assert_eq!(told(&hosts), [None, None, None]);
+}
+
+#[test]
+fn a_host_that_only_keeps_the_time_of_another_is_not_the_one_with_the_wrong_clock() {
+    let log = Shared::new(1, Weather::default());
+    let mut hosts = started(&log);
+    hosts[0].off_ms = 600_000;
+    (hosts[1].off_ms, hosts[2].off_ms) = (0, 0);
+    let (mut first, mut second) = (
+        question("claude", "pi", "msg-a"),
+        question("codex", "pi", "b"),
+    );
+    for (number, text) in [(0, &mut first), (1, &mut second)] {
+        hosts[number].put("a.yaml", text);
+        for ms in [1_000, 2_000, 3_000] {
+            hosts[number].pass(ms);
+        }
+    }
+    // This host has heard nobody.
+    hosts[2].start(&log);
+    hosts[2].pass(4_000);
+    let told = of_clocks(&hosts[2]);
+    assert_eq!(log.batches().len(), 2);
+    assert!(
+        told.as_ref()
+            .is_some_and(|told| told.contains("host tower")),
+        "{told:?}"
+    );
+    assert!(told.is_some_and(|told| !told.contains("laptop")));
+}
+
 #[test]
 fn a_host_is_heard_after_its_clock_was_set_back_and_nothing_is_heard_twice() {
     let log = Shared::new(1, Weather::default());

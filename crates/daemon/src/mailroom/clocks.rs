@@ -1,0 +1,172 @@
+//! Finds whose clock is wrong among the hosts that share a ledger: by the log's own clock, or by what most hosts' clocks
+//! say. Nothing is decided by it; records and deadlines have the times that their hosts gave them.
+
+use chrono::{DateTime, TimeDelta, Utc};
+use spool::HostName;
+use workspace::clock::Moment;
+use workspace::heartbeat::CLOCKS_APART_MAX;
+use workspace::operator_alerts::{Alert, AlertKind};
+
+use super::Mailroom;
+use super::shared::SharedLedger;
+
+/// A host, and the time of its record that was ahead of this host's clock when it came.
+pub(super) type RecordAhead = (HostName, DateTime<Utc>);
+
+/// The time by which clocks are judged, as its lead over this host's clock.
+enum Reference {
+    /// That of the log.
+    Log(TimeDelta),
+    /// That of most hosts.
+    Most(TimeDelta),
+    /// No more than half of the hosts agree.
+    Unknown,
+}
+
+impl Reference {
+    /// Finds it among the leads of the other hosts' clocks over this one's.
+    fn of(log: Option<TimeDelta>, others: &[TimeDelta]) -> Reference {
+        if let Some(log) = log {
+            return Reference::Log(log);
+        }
+        if others.is_empty() {
+            return Reference::Unknown;
+        }
+        let clocks = || others.iter().copied().chain([TimeDelta::zero()]);
+        let agree = |clock: TimeDelta| clocks().filter(|other| !apart(*other - clock)).count();
+        let most = clocks().max_by_key(|clock| agree(*clock));
+        let most = most.filter(|clock| 2 * agree(*clock) > others.len() + 1);
+        most.map_or(Reference::Unknown, Reference::Most)
+    }
+
+    /// Says how a clock with this lead over this host's differs; none within the tolerance.
+    fn differs(&self, clock: TimeDelta) -> Option<String> {
+        let (by, whose) = match self {
+            Reference::Log(by) => (*by, "the brokers'"),
+            Reference::Most(by) => (*by, "most hosts'"),
+            Reference::Unknown => (TimeDelta::zero(), "this host's"),
+        };
+        let ahead = clock - by;
+        let way = if ahead > TimeDelta::zero() {
+            "ahead of"
+        } else {
+            "behind"
+        };
+        let seconds = rounded(ahead.num_seconds().abs());
+        apart(ahead).then(|| format!("more than {seconds} s {way} {whose} clock"))
+    }
+}
+
+fn apart(ahead: TimeDelta) -> bool {
+    ahead.abs() > CLOCKS_APART_MAX
+}
+
+impl SharedLedger {
+    /// Notes a record of another host, which came at `now` and raised the time of the last record from `before`.
+    pub(super) fn note_time(&mut self, host: &HostName, before: DateTime<Utc>, now: DateTime<Utc>) {
+        let at = self.last.at;
+        // A record that only keeps the time of the one before it says nothing about its host.
+        if *host != self.sharing.host && at > before {
+            self.record_ahead = (at - now > CLOCKS_APART_MAX).then(|| (host.clone(), at));
+        }
+    }
+
+    /// One sentence for each clock that is wrong, or that may be.
+    fn wrong_clocks(&self, now: DateTime<Utc>) -> Vec<String> {
+        let log = self.sharing.log.clock_ahead_ms();
+        let fleet = &self.sharing.fleet;
+        let heard = self.heartbeats.clocks(now);
+        let heard: Vec<_> = heard
+            .filter(|(host, _)| fleet.key(host).is_some())
+            .collect();
+        let others: Vec<TimeDelta> = heard.iter().map(|(_, ahead)| *ahead).collect();
+        let reference = Reference::of(log.map(TimeDelta::milliseconds), &others);
+        let fix = |by_itself: &'static str| match reference {
+            Reference::Log(_) | Reference::Most(_) => by_itself,
+            Reference::Unknown => "one of the two clocks is wrong",
+        };
+        let mut said = Vec::new();
+        if let Some(differs) = reference.differs(TimeDelta::zero()) {
+            said.push(format!("this host's clock is {differs}: set it"));
+        }
+        for (host, ahead) in &heard {
+            if let Some(differs) = reference.differs(*ahead) {
+                let fix = fix("set it there");
+                said.push(format!("the clock of host {host} is {differs}: {fix}"));
+            }
+        }
+        if let Some((host, at)) = &self.record_ahead
+            && *at > now
+            && heard.iter().all(|(known, _)| *known != host)
+            && let Some(differs) = reference.differs(*at - now)
+        {
+            let fix = fix("set the clock there");
+            said.push(format!(
+                "records of host {host} are {differs}: {fix}; records keep the later time meanwhile"
+            ));
+        }
+        said
+    }
+}
+
+impl Mailroom {
+    /// Tells operators whose clock is wrong.
+    pub(super) fn compare_clocks(&mut self, moment: Moment) {
+        let Some(shared) = &mut self.shared else {
+            return;
+        };
+        let said = shared.wrong_clocks(moment.utc);
+        let alerts = &mut self.docket.alerts;
+        if said.is_empty() {
+            alerts.clear(|alert| alert.kind == AlertKind::HostClock);
+        } else {
+            alerts.raise(Alert {
+                kind: AlertKind::HostClock,
+                path: self.spool.layout().ledger(),
+                what: said.join("; "),
+            });
+        }
+    }
+}
+
+/// The smallest step of a clock to report, in seconds: a clock that drifts is not reported with every record.
+fn rounded(seconds: i64) -> i64 {
+    let steps = [3_600, 600, 60, 30, 10, 5];
+    let step = steps.into_iter().find(|step| seconds >= *step);
+    step.unwrap_or(CLOCKS_APART_MAX.num_seconds())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What is said of this host's clock, and of one with each of these leads over it.
+    fn said(log: Option<i64>, others: &[i64]) -> Vec<Option<String>> {
+        let others: Vec<_> = others.iter().map(|s| TimeDelta::seconds(*s)).collect();
+        let reference = Reference::of(log.map(TimeDelta::seconds), &others);
+        let all = [TimeDelta::zero()].into_iter().chain(others);
+        all.map(|clock| reference.differs(clock)).collect()
+    }
+
+    fn some(text: &str) -> Option<String> {
+        Some(text.to_owned())
+    }
+
+    #[test]
+    fn the_clock_that_differs_from_the_log_or_from_most_is_the_wrong_one() {
+        assert_eq!(said(None, &[]), [None]);
+        assert_eq!(said(None, &[2, -2]), [None, None, None]);
+        let ahead = "more than 60 s ahead of most hosts' clock";
+        assert_eq!(said(None, &[0, 90]), [None, None, some(ahead)]);
+        let behind = "more than 60 s behind most hosts' clock";
+        assert_eq!(said(None, &[90, 91]), [some(behind), None, None]);
+        // Two hosts: only the log knows.
+        let ahead = "more than 60 s ahead of this host's clock";
+        assert_eq!(said(None, &[90]), [None, some(ahead)]);
+        let ahead = "more than 60 s ahead of the brokers' clock";
+        assert_eq!(said(Some(0), &[90]), [None, some(ahead)]);
+        let behind = "more than 60 s behind the brokers' clock";
+        assert_eq!(said(Some(90), &[90]), [some(behind), None]);
+        assert_eq!(said(Some(2), &[]), [None]);
+    }
+}

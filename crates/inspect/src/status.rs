@@ -3,6 +3,7 @@
 //! them.
 
 pub mod fix;
+mod homes;
 pub mod hosts;
 pub mod overview;
 pub mod pending;

@@ -8,11 +8,9 @@ use std::sync::Arc;
 use chrono::{DateTime, Utc};
 use fleet::{Fleet, FleetRefusal};
 use judgement::UsedNames;
-use message_schema::id::AgentName;
 use review::{Event, EventRecord, HostChange, Record, Restore, ReviewKey, State, StoredRows};
-use spool::{Ahead, Entry, Fold, Folded, HostName, RowKey, Rows, SpoolError, VisitError};
+use spool::{Ahead, Entry, Fold, Folded, RowKey, Rows, SpoolError, VisitError};
 
-use crate::config::Config;
 use crate::known_deliveries::KnownDeliveries;
 use crate::refusals::{Refusal, Refusals};
 use crate::snapshot_rows::SnapshotRows;
@@ -243,18 +241,6 @@ pub fn host_change(record: &Record) -> Option<&HostChange> {
     }
 }
 
-/// The home host of an agent, if it is not this host.
-pub fn home_elsewhere(root: &Path, agent: &AgentName) -> Option<HostName> {
-    // Other commands report a config that cannot be read.
-    let this = Config::load(root).ok()?.ledger.shared().ok()??.host;
-    let (index, _) = LedgerIndex::read(root).ok()?;
-    index
-        .fleet
-        .home(agent)
-        .filter(|home| **home != this)
-        .cloned()
-}
-
 /// A record in an unbroken chain whose decision this version cannot read.
 #[derive(Debug, thiserror::Error)]
 #[error("ledger record {seq}: {what} is not readable by this version of settled")]
@@ -294,6 +280,7 @@ pub fn apply(state: &mut State, entry: &Entry) -> Result<(), Unreadable> {
 #[cfg(test)]
 mod tests {
     use review::JoinedHost;
+    use spool::HostName;
 
     use super::*;
 

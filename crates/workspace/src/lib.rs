@@ -2,6 +2,7 @@
 //! and their users. Judges nothing and serves nobody.
 
 pub mod atomic_file;
+pub mod away;
 pub mod clock;
 pub mod config;
 pub mod directory;

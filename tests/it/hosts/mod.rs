@@ -6,6 +6,7 @@ mod alone;
 mod cut_off;
 mod damage;
 mod gap;
+mod homes;
 mod jetstream;
 mod jetstream_suite;
 mod long;

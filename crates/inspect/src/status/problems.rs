@@ -49,10 +49,14 @@ pub struct Problem {
 pub enum ProblemKind {
     /// This host cannot follow the shared ledger, so it accepts nothing.
     SharedLedger,
+    /// No host handles an agent's mail.
+    NoHome,
     /// A deadline has passed, and no daemon serves or the serving one does not keep it.
     DeadlineOverdue,
     /// Mail waits in outboxes and no daemon serves.
     MailUnjudged,
+    /// Files wait in the outbox of an agent that lives on another host now.
+    MailLeft,
     /// The daemon cannot write to a mailbox, so mail waits for it.
     Unwritable,
     /// The daemon cannot read something.
@@ -82,8 +86,10 @@ impl ProblemKind {
     pub fn word(self) -> &'static str {
         match self {
             Self::SharedLedger => "shared_ledger",
+            Self::NoHome => "no_home",
             Self::DeadlineOverdue => "deadline_overdue",
             Self::MailUnjudged => "mail_unjudged",
+            Self::MailLeft => "mail_left",
             Self::Unwritable => "unwritable",
             Self::Unreadable => "unreadable",
             Self::OutboxOwner => "outbox_owner",
@@ -104,6 +110,7 @@ impl WorkspaceStatus {
     pub fn problems(&self, policy: &Policy, now: DateTime<Utc>, spell: &Spell<'_>) -> Vec<Problem> {
         let commands = FixCommands(spell);
         let mut problems: Vec<Problem> = self.mail(&commands).into_iter().collect();
+        problems.extend(self.home_problems(&commands));
         for (key, review) in self.index.state().current_reviews() {
             problems.extend(self.of_review(key, review, policy, now, spell));
         }
@@ -215,16 +222,12 @@ impl WorkspaceStatus {
     }
 
     fn mail(&self, commands: &FixCommands<'_>) -> Option<Problem> {
-        if !self.is_unserved() || self.unjudged.counts.is_empty() {
-            return None;
-        }
-        let counts: Vec<String> = self
-            .unjudged
-            .counts
-            .iter()
+        let counts = self.unjudged.counts.iter();
+        let counts: Vec<String> = counts
+            .filter(|(agent, _)| self.away(agent).is_none())
             .map(|(agent, count)| format!("{count} of {agent}"))
             .collect();
-        Some(Problem {
+        (self.is_unserved() && !counts.is_empty()).then(|| Problem {
             kind: ProblemKind::MailUnjudged,
             what: format!(
                 "mail waits to be judged and no daemon serves: {}",

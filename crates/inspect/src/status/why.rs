@@ -58,6 +58,8 @@ pub struct Why {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Missing {
+    /// A host that handles the mail of the agent that has to act.
+    Home,
     /// A daemon, to judge waiting mail or to keep a deadline that has passed.
     Daemon,
     /// A mailbox that the daemon can write to.
@@ -147,7 +149,8 @@ struct Look<'a> {
 impl Look<'_> {
     /// Unjudged mail comes first, since it may be all that is missing; then the mover's last refused message.
     fn answer(&self) -> Diagnosis {
-        self.unserved()
+        self.homeless()
+            .or_else(|| self.unserved())
             .or_else(|| self.correction())
             .or_else(|| self.undelivered())
             .unwrap_or_else(|| self.of_phase())
@@ -169,6 +172,17 @@ impl Look<'_> {
                 "the operator must let the daemon deliver to {mover}: {what}"
             )),
             fixes,
+        })
+    }
+
+    /// The diagnosis if no host handles the mail of the agent that has to act.
+    fn homeless(&self) -> Option<Diagnosis> {
+        let mover = self.review.mover_of(self.key)?;
+        let (missing, fix) = self.standing.homeless(mover, &self.commands)?;
+        Some(Diagnosis {
+            kind: Missing::Home,
+            missing: Some(missing),
+            fixes: vec![fix],
         })
     }
 

@@ -8,8 +8,9 @@ use message_schema::id::AgentName;
 use message_schema::line::escaped;
 use review::Policy;
 use serde::Serialize;
+use workspace::away::Away;
 use workspace::config::Config;
-use workspace::{directory, index, shell};
+use workspace::{directory, shell};
 
 use super::answer::{CommandOutput, print};
 use super::failure::Failure;
@@ -144,11 +145,18 @@ impl Context {
         if !spool::Layout::new(&root).agent(agent.as_str()).is_dir() {
             return Err(no_agent(format!("{agent} has no mailboxes here")));
         }
-        if let Some(home) = index::home_elsewhere(&root, &agent) {
-            let message = format!("{agent} is at home on host {home}: run this there");
-            return Err(Failure::plain(Exit::Identity, message));
+        match Away::of(&root, &agent) {
+            None => Ok(Me { root, agent }),
+            Some(away) if away.elsewhere().is_some() => {
+                let message = format!("{away}: run this there");
+                Err(Failure::plain(Exit::Identity, message))
+            }
+            Some(away) => {
+                let message = format!("{away}: no host handles its mail");
+                let claim = self.command_of(None, &away.command());
+                Err(Failure::plain(Exit::Identity, message).next(claim))
+            }
         }
-        Ok(Me { root, agent })
     }
 
     /// The agent that asks, if one is given, for commands that it only narrows.

@@ -11,9 +11,11 @@ use review::{
     SignalWords,
 };
 use runner::stream::OutputFormat;
+use workspace::away::Away;
 use workspace::clock::span;
 use workspace::config::Config;
-use workspace::index::{self, LedgerIndex};
+use workspace::index::LedgerIndex;
+use workspace::shell;
 
 use super::answer::{CommandOutput, print};
 use super::context::Context;
@@ -250,15 +252,12 @@ fn are_free(
 
 /// An agent's mail is judged only on its home host.
 fn is_at_home(root: &Path, member: &PairMember) -> Result<(), Failure> {
-    let agent = &member.agent;
-    let Some(home) = index::home_elsewhere(root, agent) else {
+    let Some(away) = Away::of(root, &member.agent) else {
         return Ok(());
     };
-    let message = format!(
-        "{agent} is at home on host {home}, and a pair runs where both its agents are at home"
-    );
-    let moved = format!("settled host move-home {agent} --to HOST");
-    Err(Failure::plain(Exit::Identity, message).next(moved))
+    let message = format!("{away}, and a pair runs where both its agents are at home");
+    let command = shell::settled(&away.command(), Some(root), None);
+    Err(Failure::plain(Exit::Identity, message).next(command))
 }
 
 fn config(root: &Path) -> Result<Config, Failure> {

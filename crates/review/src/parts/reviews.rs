@@ -292,7 +292,10 @@ impl Reviews {
         if let Some((known, _)) = self.current.get_key_value(key) {
             return Some(Arc::clone(known));
         }
-        let review = self.get(key)?.clone();
+        let row = row_of::<b'r'>(key);
+        // A review that waits again has a stale row from before.
+        let review =
+            (self.waiting.get(&row)).or_else(|| Some(read_row(&self.rows.get(&row)?).1))?;
         self.count_row(&review, |count| count.saturating_sub(1));
         self.loaded.clear();
         Some(self.open_new(key, review))

@@ -62,6 +62,14 @@ impl WaitingReviews {
             .get_or_init(|| read(self.rows.all().into_values()).collect())
     }
 
+    /// Returns the review whose row has this key but for the kind, if it waits.
+    pub(crate) fn get(&self, row: &RowKey) -> Option<Review> {
+        let mut of_kind = *row;
+        of_kind[0] = b'w';
+        let row = self.rows.get(&of_kind).filter(|row| !row.is_empty())?;
+        Some(read_row(&row).1)
+    }
+
     /// Returns the waiting reviews of a number, and those whose number has the same hash.
     pub(crate) fn of_number(
         &self,

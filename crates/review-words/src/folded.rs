@@ -93,9 +93,9 @@ fn pack(line: &[u8]) -> Vec<u8> {
     let mut packed = Vec::with_capacity(line.len() / 2);
     let mut at = TYPICAL.len();
     while at < text.len() {
-        let taken = match places.note(&text, at) {
-            Some(before) if common(&text, before, at) >= COPY_MIN => {
-                let length = common(&text, before, at);
+        let copy = places.note(&text, at);
+        let taken = match copy.map(|before| (before, common(&text, before, at))) {
+            Some((before, length)) if length >= COPY_MIN => {
                 let [low, high] = u16::try_from(before).expect("a noted place").to_le_bytes();
                 packed.extend([COPY | byte(length - COPY_MIN), low, high]);
                 length

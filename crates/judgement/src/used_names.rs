@@ -26,25 +26,26 @@ pub(crate) enum NameScope<'a> {
 impl UsedNames {
     /// Remembers every name that a record uses.
     pub fn note(&mut self, entry: &Entry) {
-        for delivery in entry
-            .deliveries
-            .iter()
-            .filter(|delivery| makes_a_file(delivery))
-        {
-            self.add(row_of(
-                NameScope::Mailbox(&delivery.mailbox),
-                &delivery.file,
-            ));
-        }
-        if let Some(original) = &entry.original {
-            match &original.away {
-                Away::Sent(file) => self.add(row_of(NameScope::Sent(&original.outbox), file)),
-                Away::DeadLetter(file) => {
-                    let mailbox = Mailbox::DeadLetter(original.outbox.clone());
-                    self.add(row_of(NameScope::Mailbox(&mailbox), file));
-                }
+        self.note_rows(Self::rows_of(entry));
+    }
+
+    /// Remembers the names of [`Self::rows_of`].
+    pub fn note_rows(&mut self, rows: Vec<RowKey>) {
+        rows.into_iter().for_each(|row| self.add(row));
+    }
+
+    /// Returns the rows of every name that a record uses.
+    pub fn rows_of(entry: &Entry) -> Vec<RowKey> {
+        let made = entry.deliveries.iter().filter(|file| makes_a_file(file));
+        let made = made.map(|file| row_of(NameScope::Mailbox(&file.mailbox), &file.file));
+        let away = entry.original.iter().map(|original| match &original.away {
+            Away::Sent(file) => row_of(NameScope::Sent(&original.outbox), file),
+            Away::DeadLetter(file) => {
+                let mailbox = Mailbox::DeadLetter(original.outbox.clone());
+                row_of(NameScope::Mailbox(&mailbox), file)
             }
-        }
+        });
+        made.chain(away).collect()
     }
 
     fn add(&mut self, name: RowKey) {

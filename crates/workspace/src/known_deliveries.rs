@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use review::{RowKey, StoredRows, Table};
-use spool::{Content, Digest, Entry, Mailbox};
+use spool::{Content, Delivery, Digest, Entry, Mailbox};
 
 /// The hashes of recipient and bytes of every file delivered to an inbox.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -12,14 +12,23 @@ pub struct KnownDeliveries(Table<b'k'>);
 impl KnownDeliveries {
     /// Adds the deliveries of an entry.
     pub fn note(&mut self, entry: &Entry) {
-        for delivery in &entry.deliveries {
+        self.note_rows(Self::rows_of(entry));
+    }
+
+    /// Adds the deliveries of [`Self::rows_of`].
+    pub(crate) fn note_rows(&mut self, rows: Vec<RowKey>) {
+        rows.into_iter().for_each(|row| self.0.put(row, []));
+    }
+
+    /// Returns the rows of the deliveries of an entry.
+    pub(crate) fn rows_of(entry: &Entry) -> Vec<RowKey> {
+        let row = |delivery: &Delivery| {
             let Mailbox::Inbox(agent) = &delivery.mailbox else {
-                continue;
+                return None;
             };
-            if let Some(digest) = digest(entry, &delivery.content) {
-                self.0.put(row_of(agent, &digest), []);
-            }
-        }
+            Some(row_of(agent, &digest(entry, &delivery.content)?))
+        };
+        entry.deliveries.iter().filter_map(row).collect()
     }
 
     /// True if the ledger delivered these bytes to that inbox.

@@ -147,14 +147,17 @@ impl Alerts {
         let SpoolError::Io { path, source, .. } = error else {
             return false;
         };
-        let why = match source.kind() {
-            io::ErrorKind::NotFound => return false,
-            io::ErrorKind::PermissionDenied => {
-                "let its owner run with umask 022, `chmod a+r` it, or run `settled init --separate-users` for directories"
-                    .to_owned()
-            }
-            io::ErrorKind::WouldBlock => "another program holds a lease on it".to_owned(),
-            _ => source.to_string(),
+        let kind = source.kind();
+        if kind == io::ErrorKind::NotFound {
+            return false;
+        }
+        let why = if kind == io::ErrorKind::PermissionDenied {
+            "let its owner run with umask 022, `chmod a+r` it, or run `settled init --separate-users` for directories"
+                .to_owned()
+        } else if kind == io::ErrorKind::WouldBlock {
+            "another program holds a lease on it".to_owned()
+        } else {
+            source.to_string()
         };
         let uid = rustix::process::geteuid().as_raw();
         // Two kinds of look at one path may fail in two ways: the first one stays, so that they do not log in turn.

@@ -240,7 +240,7 @@ fn first_line(bytes: &[u8]) -> String {
     let is_telling = |line: &&&str| line.starts_with("fatal:") || line.starts_with("error:");
     // With this line git ends what ssh said, and does not say why.
     let is_vague = |line: &&str| **line == *"fatal: Could not read from remote repository.";
-    let of_ssh = lines.iter().position(|line| is_vague(&line));
+    let of_ssh = lines.iter().position(is_vague);
     let of_ssh = of_ssh.and_then(|vague| lines[..vague].last());
     let mut telling = lines.iter().filter(is_telling);
     telling

@@ -435,10 +435,14 @@ impl Worker {
         }
         match self.standing(after, head) {
             Some(appended) => Ok(appended),
-            None => match refused(&why) {
-                LogError::Unreachable { why } if !is_refused => Ok(Appended::Unknown(why)),
-                refused => Err(refused),
-            },
+            None => {
+                let error = refused(&why);
+                if is_refused || !error.is_retryable() {
+                    Err(error)
+                } else {
+                    Ok(Appended::Unknown(why))
+                }
+            }
         }
     }
 

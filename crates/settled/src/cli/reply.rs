@@ -126,8 +126,8 @@ fn answer(context: &Context, parent: &MailboxEntry) -> Result<MessageType, Failu
         Some(MessageType::Review(ReviewKind::Request)) => {
             let pr = parent
                 .pr
-                .as_deref()
-                .map_or_else(String::new, |pr| format!(" {}", escaped(pr)));
+                .as_ref()
+                .map_or_else(String::new, |pr| format!(" {pr}"));
             let message = format!(
                 "a review_request is answered by `settled feedback{pr}` or `settled lgtm{pr}`"
             );

@@ -79,7 +79,7 @@ pub(super) fn plan(
         agents: claims(args, root, is_workspace, (fleet, &shared.host))?,
         policy: takes_policy
             .clone()
-            .unwrap_or_else(|| as_they_write_it(fleet, ours)),
+            .unwrap_or_else(|| as_they_write_it(fleet, &ours).to_owned()),
     });
     let mut after = fleet.clone();
     after
@@ -228,10 +228,11 @@ fn policy_to_take(fleet: &Fleet, known: &Fleet, ours: &str) -> Option<String> {
 }
 
 /// This host's policy in the words of the other hosts, if it decides the same: the fleet compares the text.
-fn as_they_write_it(fleet: &Fleet, ours: String) -> String {
+fn as_they_write_it<'p>(fleet: &'p Fleet, ours: &'p str) -> &'p str {
     let theirs = fleet.policy();
-    let same = theirs.filter(|theirs| is_same_policy(theirs, &ours));
-    same.map_or_else(|| ours.clone(), str::to_owned)
+    theirs
+        .filter(|theirs| is_same_policy(theirs, ours))
+        .unwrap_or(ours)
 }
 
 /// The failure for a join that the hosts refuse, with a command for this workspace if one helps.

@@ -1,6 +1,6 @@
 //! The time, handed in by the caller: no clock is read here, so a test sets the time.
 
-use disk::Stat;
+use crate::Stat;
 
 /// A change this far in the future, in milliseconds, shows that the clock was set back.
 const CLOCK_BACK_MS: i64 = 3_600_000;
@@ -17,7 +17,7 @@ pub struct Now {
 impl Now {
     /// Returns how many milliseconds ago a file was last changed; 0 if that is in the future. A writer can set the time
     /// of the content, but not that of the last change to anything about the file.
-    pub(crate) fn age_ms(self, file: &Stat) -> u64 {
+    pub fn age_ms(self, file: &Stat) -> u64 {
         let (written, changed) = (file.mtime_ns / 1_000_000, file.ctime_ns / 1_000_000);
         let last = match changed.saturating_sub(self.wall) {
             ahead if ahead > CLOCK_BACK_MS => written,

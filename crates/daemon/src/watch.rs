@@ -83,8 +83,8 @@ struct DirectoryHints {
 }
 
 impl Watch {
-    /// Starts watching, for files that are wanted. Without events (exhausted watches, unusual file systems) the sweep does all the work, and the
-    /// error says why delivery is slower.
+    /// Starts watching for files that are wanted. Without events (exhausted watches, unusual file systems) the sweep does
+    /// all the work, and the error says why delivery is slower.
     pub fn start(is_wanted: IsWanted) -> (Self, Result<(), notify::Error>) {
         let board = Arc::new(Board::new(is_wanted));
         let pin = Arc::clone(&board);

@@ -11,6 +11,7 @@ use message_schema::{Level, Message};
 use serde::Serialize;
 use spool::Layout;
 use validate_message::{PacketInput, Violations};
+use workspace::directory;
 use workspace::regular_file;
 
 use crate::dead_letter::{self, DeadLetter};
@@ -59,7 +60,7 @@ pub fn in_outbox(root: &Path, agent: &AgentName, at_most: usize) -> (Vec<Unjudge
         .filter(|name| !name.starts_with('.'))
         .collect();
     names.sort_unstable();
-    let messages = spool::waiting(root, agent.as_str());
+    let messages = directory::waiting(root, agent);
     let is_read = |name: &str| {
         messages
             .iter()

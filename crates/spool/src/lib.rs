@@ -63,7 +63,7 @@ pub use crate::snapshot::check::{Agreement, verify_with};
 pub use crate::snapshot::make::{SnapshotInfo, SnapshotMaker};
 pub use crate::snapshot::{Ahead, Fold, PassedOver};
 pub use crate::spool::{Committed, Spool};
-pub use crate::status::{count_waiting, has_delivered, is_served, waiting};
+pub use crate::status::{has_delivered, is_served};
 pub use crate::tail::{Since, Tail};
 pub use crate::view::View;
 #[cfg(feature = "faulty-disk")]

@@ -9,9 +9,6 @@ use crate::{DirectoryStamp, FileName, Mailbox, Now, Spool, SpoolError, layout};
 /// After this many questions about one mailbox, listing it is cheaper than looking for each file.
 const WORTH_A_LIST: usize = 64;
 
-/// The most names that are listed of one mailbox: its owner may have put any number of others there.
-const LISTED_MAX: usize = 4_096;
-
 /// After this time an unchanged mailbox is listed again, in milliseconds: some file systems do not keep the times of
 /// their directories.
 const REMEMBERED_MS: u64 = 30_000;
@@ -156,7 +153,8 @@ impl CheckedMailbox {
         }
         self.times += 1;
         if self.times == WORTH_A_LIST {
-            let names = root.names(dir)?.take(LISTED_MAX);
+            // Its owner may have put any number of others there.
+            let names = root.names(dir)?.take(64 * WORTH_A_LIST);
             self.listed = Some(names.collect::<Result<_, _>>()?);
         }
         if self
@@ -166,8 +164,7 @@ impl CheckedMailbox {
         {
             return Ok(Some(false));
         }
-        // A listing may end early, or miss a name while others are renamed in the directory: it proves presence, never
-        // absence.
+        // The listing may have ended early, or missed a renamed name: it proves presence, never absence.
         for name in file.variants(seq) {
             if root.look(dir, &name)?.is_some() {
                 return Ok(Some(false));

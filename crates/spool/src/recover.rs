@@ -5,7 +5,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use crate::delivery::{Backlog, Lane, Pass, items_of};
+use crate::delivery::{Backlog, Lane, LaneItem, Pass, items_of};
 use crate::ledger::read::{LedgerPosition, Stretch, read_ahead};
 use crate::ledger::{Ledger, TornTail};
 use crate::lock::LockGuard;
@@ -135,6 +135,15 @@ fn visit_error(entry: &Entry) -> impl FnOnce(VisitError) -> SpoolError {
     move |source| SpoolError::Visit { seq, source }
 }
 
+/// A record with what another thread computes from it alone: what its lanes owe, and what the fold reads.
+type ReadRecord = (Arc<Entry>, Vec<(Lane, LaneItem)>, Option<Ahead>);
+
+fn read_alone(entry: Entry, ahead: fn(&Entry) -> Option<Ahead>) -> ReadRecord {
+    let entry = Arc::new(entry);
+    let (items, ahead) = (items_of(&entry), ahead(&entry));
+    (entry, items, ahead)
+}
+
 /// A workspace with everything read except the ledger.
 struct Start {
     root: OpenRoot,
@@ -174,15 +183,14 @@ impl Start {
                 from: place,
             };
             let backlog = &mut self.backlog;
-            let mut visit = |entry: Entry, read: Option<Ahead>| {
-                let entry = Arc::new(entry);
-                let items = items_of(&entry);
+            let read = |entry| read_alone(entry, ahead);
+            let mut visit = |(entry, items, read): ReadRecord| {
                 heads.note(&items);
                 backlog.admit(items);
                 fold.add_ahead(&entry, read).map_err(visit_error(&entry))
             };
             let (disk, dir) = (&*root.disk, &dir.handle);
-            let end = read_ahead(disk, &root.layout, dir, &stretch, (ahead, &mut visit))?;
+            let end = read_ahead(disk, &root.layout, dir, &stretch, (&read, &mut visit))?;
             if end.place.seq < stretch.to {
                 return Ok(end.place);
             }
@@ -213,9 +221,9 @@ impl Start {
             homes,
             mut backlog,
         } = self;
-        let mut admit = |entry: Entry, read: Option<Ahead>| {
-            let entry = Arc::new(entry);
-            backlog.admit(items_of(&entry));
+        let read = |entry| read_alone(entry, ahead);
+        let mut admit = |(entry, items, read): ReadRecord| {
+            backlog.admit(items);
             add(&entry, read).map_err(visit_error(&entry))
         };
         let (mut ledger, torn) = Ledger::open(
@@ -223,7 +231,7 @@ impl Start {
             &root.layout,
             &root.handle,
             from,
-            (ahead, &mut admit),
+            (&read, &mut admit),
         )?;
         let found = ledger.digest();
         if let Some(accepted) = head.filter(|head| *head != found) {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use crate::layout::{self, Layout};
 use crate::{Digest, DirectoryStamp, FileName, Now, SpoolError, dirs};
-use disk::{self, Disk, FileKind, Handle, Names, OpenMode, Stat};
+use disk::{self, Disk, FileKind, Handle, OpenMode, Stat};
 
 /// The open root directory of a workspace. Everything in the spool is opened beneath its handle, so that moving the
 /// root or placing a link in a path cannot redirect a write.
@@ -33,19 +33,7 @@ pub(crate) struct Dir {
 }
 
 /// The names in a directory, listed one after the other; the caller may pause.
-pub struct NameListing {
-    names: Names,
-    path: PathBuf,
-}
-
-impl Iterator for NameListing {
-    type Item = Result<FileName, SpoolError>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        let name = self.names.next()?;
-        Some(name.map_err(SpoolError::io("list", &self.path)))
-    }
-}
+pub type NameListing = Box<dyn Iterator<Item = Result<FileName, SpoolError>> + Send>;
 
 impl OpenRoot {
     /// Opens the workspace at `path` and makes the daemon's own directories.
@@ -167,11 +155,12 @@ impl OpenRoot {
 
     /// Begins to list the names in a directory.
     pub(crate) fn names(&self, dir: &Dir) -> Result<NameListing, SpoolError> {
+        let path = self.path(&dir.path);
         let names = self.disk.names(&dir.handle);
-        Ok(NameListing {
-            names: names.map_err(|source| self.error("list", &dir.path, source))?,
-            path: self.path(&dir.path),
-        })
+        let names = names.map_err(SpoolError::io("list", &path))?;
+        Ok(Box::new(names.map(move |name| {
+            name.map_err(SpoolError::io("list", &path))
+        })))
     }
 
     /// Returns the metadata of a directory entry, if it exists.

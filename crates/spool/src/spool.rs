@@ -290,8 +290,8 @@ impl Spool {
 
     /// Notes the same without a look at the packet: its next reader looks.
     pub fn note_packet(&self, folder: &str, file: &FileName, hint: Hint) {
-        let path = layout::packets_dir(folder).join(file);
-        self.packets.hint(&path, hint, || None);
+        self.packets
+            .hint(&layout::packets_dir(folder).join(file), hint, || None);
     }
 
     /// Delivers like [`Spool::deliver_slice`] while `work` judges the next batch on another core: the two need

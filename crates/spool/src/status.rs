@@ -1,5 +1,4 @@
-//! Answers what can be seen without the lock: whether the workspace is served, which messages wait in an outbox, and
-//! whether a file was delivered.
+//! Answers what can be seen without the lock: whether the workspace is served, and whether a file was delivered.
 
 use std::io;
 use std::path::Path;
@@ -10,7 +9,7 @@ use rustix::io::Errno;
 
 use crate::delivery::Cursors;
 use crate::root::OpenRoot;
-use crate::{FileName, Lane, Layout, Mailbox, dirs, layout};
+use crate::{Lane, Mailbox, dirs};
 use disk::Os;
 
 /// Returns whether a process holds the workspace's lock; `None` if the caller's user, who is not the daemon's, may not
@@ -27,23 +26,6 @@ pub fn is_served(root: &Path) -> Option<bool> {
         Err(Errno::WOULDBLOCK) => Some(true),
         Err(_) => None,
     }
-}
-
-/// Lists the messages that wait in an agent's outbox, sorted by name.
-pub fn waiting(root: &Path, agent: &str) -> Vec<FileName> {
-    let Ok(listed) = std::fs::read_dir(Layout::new(root).outbox(agent)) else {
-        return Vec::new();
-    };
-    let names =
-        listed.filter_map(|entry| FileName::new(entry.ok()?.file_name().into_encoded_bytes()).ok());
-    let mut names: Vec<FileName> = names.filter(layout::is_candidate).collect();
-    names.sort_unstable();
-    names
-}
-
-/// Counts the messages that wait in an agent's outbox.
-pub fn count_waiting(root: &Path, agent: &str) -> usize {
-    waiting(root, agent).len()
 }
 
 /// Returns whether the mailbox got the `n`-th file (from 0) of record `seq`, according to its cursor; `None` if the

@@ -5,7 +5,7 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use message_schema::id::AgentName;
-use spool::{Layout, SpoolError};
+use spool::{FileName, Layout, SpoolError};
 
 use crate::{config, orders};
 
@@ -101,6 +101,18 @@ pub fn agent_name(text: &str) -> Result<AgentName, String> {
 /// True if this agent has a mailbox.
 pub fn has_mailbox(root: &Path, agent: &AgentName) -> bool {
     Layout::has_mailbox(root, agent.as_str())
+}
+
+/// The messages that wait in an agent's outbox, sorted by name.
+pub fn waiting(root: &Path, agent: &AgentName) -> Vec<FileName> {
+    let Ok(listed) = std::fs::read_dir(Layout::new(root).outbox(agent.as_str())) else {
+        return Vec::new();
+    };
+    let names =
+        listed.filter_map(|entry| FileName::new(entry.ok()?.file_name().into_encoded_bytes()).ok());
+    let mut names: Vec<FileName> = names.filter(spool::is_candidate).collect();
+    names.sort_unstable();
+    names
 }
 
 /// Finds an agent whose outbox belongs to the user of this process: a script of such an agent could decide like a

@@ -6,6 +6,7 @@ use std::path::Path;
 
 use message_schema::id::AgentName;
 use spool::{Away, Digest, Entry, FileName, Original, SpoolError, dirs};
+use workspace::directory;
 use workspace::error::chain;
 use workspace::index::LedgerIndex;
 use workspace::operator_alerts;
@@ -163,7 +164,7 @@ pub(super) fn serving(case: &CheckContext<'_>) -> Checked {
     let waiting: usize = case
         .agents
         .iter()
-        .map(|agent| spool::count_waiting(case.root, agent.as_str()))
+        .map(|agent| directory::waiting(case.root, agent).len())
         .sum();
     Ok(vec![match spool::is_served(case.root) {
         Some(true) => CheckOutcome::ok(format!(

@@ -9,6 +9,7 @@ use message_schema::id::{AgentName, PrNumber};
 use message_schema::limit::MESSAGE_BYTES_MAX;
 use review::{Review, ReviewKey};
 use spool::{FileName, Layout};
+use workspace::directory;
 use workspace::regular_file;
 
 /// The number of files read in each outbox; the others are only counted.
@@ -50,7 +51,7 @@ impl PendingMail {
     pub fn look(root: &Path, agents: &[AgentName]) -> Self {
         let mut unjudged = Self::default();
         for agent in agents {
-            let waiting = spool::waiting(root, agent.as_str());
+            let waiting = directory::waiting(root, agent);
             if waiting.is_empty() {
                 continue;
             }

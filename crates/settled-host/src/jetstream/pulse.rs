@@ -110,9 +110,10 @@ impl Drop for Pulse {
 }
 
 async fn beat(link: Link, shared: Arc<Mutex<Beats>>, bell: Arc<Bell>) {
-    // The first request tells of a failure.
+    // The first request tells of a failure. It may be for a large batch, so those of the start go first.
     let _ = link.until_up(CONNECTING).await;
-    let mut clock_at = Instant::now();
+    tokio::time::sleep(AGAIN).await;
+    let mut clock_at = Instant::now() + CLOCK_EVERY;
     loop {
         let (known, said) = {
             let shared = locked(&shared);
@@ -142,6 +143,7 @@ async fn beat(link: Link, shared: Arc<Mutex<Beats>>, bell: Arc<Bell>) {
             clock_at = Instant::now() + CLOCK_EVERY;
             let Some(ahead) = link.clock_ahead_ms().await else {
                 // If the leader fell silent, the next request tells it in time.
+                tokio::time::sleep(AGAIN).await;
                 continue;
             };
             locked(&shared).clock = Some((ahead, Instant::now()));

@@ -8,6 +8,7 @@ mod checks;
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use daemon::mailroom::Sharing;
 use fleet::Fleet;
@@ -24,7 +25,7 @@ use workspace::directory;
 use workspace::shell::quoted;
 
 use self::checks::{JoinTarget, PlannedJoin};
-use super::member::{self, Member};
+use super::member::{self, Member, PATIENCE};
 use super::republish::put_back;
 use super::survey::survey;
 use super::{HostContext, config, load, local, of_log, of_place, shared_log};
@@ -196,9 +197,11 @@ fn record(
         keys: Box::new(key),
     };
     let mut member = Member::open_to_join(root, sharing)?;
-    let recorded = member
-        .follow(survey.end)
-        .and_then(|()| member.record_while(&|_| Ok(Some(joined.clone())), || !answer.is_final()));
+    let recorded = member.follow(survey.end).and_then(|()| {
+        member.record_while(&|_| Ok(Some(joined.clone())), |elapsed| {
+            answer.may_change(elapsed)
+        })
+    });
     let (fleet, records) = (member.fleet(), member.records());
     member.close();
     if let Err(failure) = recorded {
@@ -405,6 +408,12 @@ impl LastAnswer {
         let answers = self.locked();
         let last = answers.last.as_ref();
         last.is_some_and(|error| !error.is_retryable())
+    }
+
+    /// True if another try may get another answer. One that is still out is waited for: it says whether this host has joined.
+    fn may_change(&self, elapsed: Duration) -> bool {
+        let patience = PATIENCE * if self.may_have_taken() { 2 } else { 1 };
+        !self.is_final() && elapsed < patience
     }
 
     /// True if the log may have the batch, or take it late.

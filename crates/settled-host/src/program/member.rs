@@ -25,7 +25,7 @@ use workspace::shell::{quoted, settled};
 use super::{of_place, survey};
 
 /// The time limit for following the log, and for recording a change.
-const PATIENCE: Duration = Duration::from_secs(30);
+pub(super) const PATIENCE: Duration = Duration::from_secs(30);
 
 /// The pause between two passes.
 const PAUSE: Duration = Duration::from_millis(10);
@@ -319,14 +319,14 @@ impl Member {
 
     /// Records a change of hosts behind whatever end the log has by then.
     pub(super) fn record(&mut self, choose: Choice<'_>) -> Result<Option<HostChange>, Failure> {
-        self.record_while(choose, || true)
+        self.record_while(choose, |elapsed| elapsed < PATIENCE)
     }
 
-    /// Records it, and tries again only while that may help.
+    /// Records it, and tries again only while that may help, by the time since the first try.
     pub(super) fn record_while(
         &mut self,
         choose: Choice<'_>,
-        may_help: impl Fn() -> bool,
+        may_help: impl Fn(Duration) -> bool,
     ) -> Result<Option<HostChange>, Failure> {
         let since = Instant::now();
         loop {
@@ -334,12 +334,14 @@ impl Member {
                 return Ok(None);
             };
             let moment = self.clock.read();
-            match self.mailroom.change_hosts(&change, None, moment) {
+            let error = match self.mailroom.change_hosts(&change, None, moment) {
                 Ok(()) => return Ok(Some(change)),
                 Err(HostChangeError::Refused(refusal)) => return Err(refused(&refusal)),
-                Err(HostChangeError::Spool(SpoolError::NotTaken { .. }))
-                    if since.elapsed() < PATIENCE && may_help() => {}
+                Err(HostChangeError::Spool(error @ SpoolError::NotTaken { .. })) => error,
                 Err(error) => return Err(Failure::new(Exit::Temporary, &error)),
+            };
+            if !may_help(since.elapsed()) {
+                return Err(Failure::new(Exit::Temporary, &error));
             }
             let passed = self.pass();
             if self.has(&change) {
@@ -347,6 +349,10 @@ impl Member {
                 return Ok(Some(change));
             }
             passed?;
+            // The pass may have ended what the first check waited for.
+            if !may_help(since.elapsed()) {
+                return Err(Failure::new(Exit::Temporary, &error));
+            }
             std::thread::sleep(PAUSE);
         }
     }

@@ -53,7 +53,7 @@ fn gather(me: &Me, context: &Context) -> Result<CommandOutput<Home>, Failure> {
         agent: agent.to_string(),
         root: root.display().to_string(),
         serving: spool::is_served(root),
-        unjudged: spool::count_waiting(root, agent.as_str()),
+        unjudged: workspace::directory::waiting(root, agent).len(),
         outbox,
         refused: refused(me, &inbox),
         inbox,

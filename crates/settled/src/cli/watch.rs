@@ -150,7 +150,7 @@ async fn follow(
     let mut terminate = signal(SignalKind::terminate()).map_err(failed)?;
     let mut resized = signal(SignalKind::window_change()).map_err(failed)?;
     // Without events, the sweep finds everything, only later.
-    let (mut watch, _) = Watch::start();
+    let (mut watch, _) = Watch::start(|_| true);
     let _alternate = (output == Output::Live)
         .then(AlternateScreen::enter)
         .transpose()
@@ -163,7 +163,7 @@ async fn follow(
         let now = clock::now();
         if seen.is_none() || (is_rung && Instant::now() >= next_look) {
             keep(&mut watch, root);
-            watch.take();
+            watch.take(usize::MAX);
             let begun = Instant::now();
             watched.look(context)?;
             seen = Some(watched.view(now, context));

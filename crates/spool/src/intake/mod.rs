@@ -283,19 +283,15 @@ impl Intake {
 
     /// Looks for further files in outboxes that had more than a window holds, a slice of one listing at a time.
     fn look_beyond(&mut self, view: &View<'_>) -> Result<(), SpoolError> {
-        let listing = match self.beyond.take() {
-            Some(listing) => Some(listing),
-            None => {
-                let mut wanting = self.outboxes.iter().filter(|(agent, outbox)| {
-                    outbox.wants_more() && !self.resting.contains_key(*agent)
-                });
-                match wanting.next().map(|(agent, _)| agent.clone()) {
-                    Some(agent) => self.list(view, &agent)?,
-                    None => None,
-                }
+        if self.beyond.is_none() {
+            let mut outboxes = self.outboxes.iter();
+            let wanting = outboxes
+                .find(|(agent, outbox)| outbox.wants_more() && !self.resting.contains_key(*agent));
+            if let Some(agent) = wanting.map(|(agent, _)| agent.clone()) {
+                self.beyond = self.list(view, &agent)?;
             }
-        };
-        if let Some(mut listing) = listing {
+        }
+        if let Some(mut listing) = self.beyond.take() {
             let mut left = BEYOND_MAX;
             let is_over = &mut || {
                 left -= 1;
@@ -476,7 +472,6 @@ impl Intake {
             Some(dir) => look::look(view.root, dir, &name, &mut file.memory, self.rules, now),
             None => Ok(Readiness::Gone),
         });
-        let wait = |file: &mut File, until: u64| file.wake = Some(until);
         let result = match looked {
             Ok(Readiness::Take(finished)) => {
                 return Ok(Next::Found(Box::new(OutboxFile {
@@ -492,17 +487,16 @@ impl Intake {
             Ok(Readiness::Gone) if was_given_time => return Ok(Next::Gone(name)),
             Ok(Readiness::Gone) => return Ok(Next::Nothing),
             Ok(Readiness::Wait(until)) => {
-                wait(&mut file, until);
+                file.wake = Some(until);
                 Ok(Next::Nothing)
             }
             Ok(Readiness::Open(until)) => {
                 let next = outbox.next_question(now);
-                wait(&mut file, until.min(next));
+                file.wake = Some(until.min(next));
                 let was_open = std::mem::replace(&mut file.memory.was_open, true);
                 if !was_open && next > now.mono.saturating_add(2 * OPEN_MS) {
                     // A crowd has writers: its first questions take turns as well.
-                    let rested = now.mono.saturating_add(ASK_MS);
-                    self.resting.insert(agent.to_owned(), rested);
+                    self.resting.insert(agent.to_owned(), now.mono + ASK_MS);
                 }
                 Ok(Next::Nothing)
             }
@@ -510,7 +504,7 @@ impl Intake {
                 let (first, longest) = PAUSE_MS;
                 file.memory.pause = (file.memory.pause * 2).clamp(first, longest);
                 let until = now.mono.saturating_add(file.memory.pause);
-                wait(&mut file, until);
+                file.wake = Some(until);
                 Err(error)
             }
         };

@@ -44,12 +44,12 @@ struct OpenSegment {
 impl Ledger {
     /// Reads the ledger after a known record, hands every record to `visit` with what `ahead` computed from it, and
     /// opens the end. Changes nothing yet.
-    pub(crate) fn open(
+    pub(crate) fn open<T: Send>(
         disk: Arc<dyn Disk>,
         layout: &Layout,
         root: &Handle,
         from: read::LedgerPosition,
-        visit: (fn(&Entry) -> Option<read::Ahead>, &mut read::VisitAhead<'_>),
+        visit: read::VisitAhead<'_, T>,
     ) -> Result<(Ledger, Option<TornTail>), SpoolError> {
         let path = layout.root().join(dirs::LEDGER);
         let dir = disk

@@ -122,8 +122,11 @@ pub(crate) type Visit<'a> = dyn FnMut(Entry) -> Result<(), SpoolError> + 'a;
 /// The result of a fold's computation from a record on another thread.
 pub type Ahead = Box<dyn Any + Send>;
 
-/// A visitor that gets each record with what was computed from it ahead.
-pub(crate) type VisitAhead<'a> = dyn FnMut(Entry, Option<Ahead>) -> Result<(), SpoolError> + 'a;
+/// What another thread computes from each record, and the visitor that gets it.
+pub(crate) type VisitAhead<'a, T> = (
+    &'a (dyn Fn(Entry) -> T + Sync),
+    &'a mut dyn FnMut(T) -> Result<(), SpoolError>,
+);
 
 /// The records handed from the reading thread to the visitor at once, and how many such portions may wait. Few, because
 /// glibc keeps their memory, several times over, after the threads have ended.
@@ -150,27 +153,24 @@ pub(crate) fn read(
 
 /// Does the same with a third thread between the two, which computes from each record what its visitor needs. A start
 /// without a snapshot is as fast as the slowest of the three.
-pub(crate) fn read_ahead(
+pub(crate) fn read_ahead<T: Send>(
     disk: &dyn Disk,
     layout: &Layout,
     dir: &Handle,
     stretch: &Stretch,
-    (ahead, visit): (fn(&Entry) -> Option<Ahead>, &mut VisitAhead<'_>),
+    (ahead, visit): VisitAhead<'_, T>,
 ) -> Result<LedgerEnd, SpoolError> {
     let segments = Segments::list(disk, layout, dir)?;
     let is_long = segments.is_long(&stretch.from);
-    let reading = |tell: &mut Tell<'_, (Entry, Option<Ahead>)>| {
+    let reading = |tell: &mut Tell<'_, T>| {
         let read = |tell: &mut Tell<'_, Entry>| segments.read(stretch, tell);
-        portioned(is_long, read, &mut |entry| {
-            let read = ahead(&entry);
-            match tell((entry, read)) {
-                ControlFlow::Continue(()) => Ok(()),
-                // The visitor reports its own error.
-                ControlFlow::Break(()) => Err(SpoolError::Stopped { why: String::new() }),
-            }
+        portioned(is_long, read, &mut |entry| match tell(ahead(entry)) {
+            ControlFlow::Continue(()) => Ok(()),
+            // The visitor reports its own error.
+            ControlFlow::Break(()) => Err(SpoolError::Stopped { why: String::new() }),
         })
     };
-    portioned(is_long, reading, &mut |(entry, read)| visit(entry, read))
+    portioned(is_long, reading, visit)
 }
 
 /// Receives what a thread reads; breaks off when nobody listens any more.

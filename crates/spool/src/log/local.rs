@@ -37,7 +37,7 @@ impl Local {
             &root.layout,
             &root.handle,
             LedgerPosition::default(),
-            (|_| None, &mut |_, _| Ok(())),
+            (&|_| (), &mut |()| Ok(())),
         )?;
         ledger.settle(&root.handle, torn.as_ref())?;
         let signatures = Signatures::open(&root)?;

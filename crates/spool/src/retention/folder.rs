@@ -1,9 +1,5 @@
 //! Scans one folder for old files and removes those that the ledger knows.
 
-use std::path::Path;
-
-use rustix::fs::AtFlags;
-
 use super::recorded::{FileIdentity, Recorded};
 use super::{Cutoff, FolderReport, KeptFolder, Removal};
 use crate::delivery::{Lane, Pos};
@@ -19,9 +15,6 @@ const READ_MAX: u64 = 4 * 1024 * 1024;
 pub(super) struct OldFile {
     name: FileName,
     stat: Stat,
-    /// The time of the last change to its name or owner, for example when a reader moved it here. The modification time
-    /// would make a message look old on the day it was archived.
-    ctime_ns: i64,
     digest: Option<Digest>,
 }
 
@@ -118,18 +111,14 @@ impl FolderScan {
         else {
             return;
         };
-        let Some(ctime_ns) = ctime_ns(dir, &name).filter(|ctime| *ctime < cutoff.wall_ns) else {
+        // A reader moved it here. By its modification time alone a message would look old on the day it was archived.
+        if stat.ctime_ns >= cutoff.wall_ns {
             return;
-        };
+        }
         match root.bytes(dir, &name, READ_MAX) {
             Ok(bytes) => {
                 let digest = bytes.map(|bytes| Digest::of(&bytes));
-                self.old.push(OldFile {
-                    name,
-                    stat,
-                    ctime_ns,
-                    digest,
-                });
+                self.old.push(OldFile { name, stat, digest });
             }
             Err(error) => self.report.failed.push(error.chain()),
         }
@@ -186,25 +175,9 @@ fn removed(
 ) -> Result<bool, SpoolError> {
     let is_same = root
         .look(dir, &file.name)?
-        .is_some_and(|now| now == file.stat)
-        && ctime_ns(dir, &file.name) == Some(file.ctime_ns);
+        .is_some_and(|now| now == file.stat);
     match removal {
         Removal::Now if is_same => root.remove(dir, &file.name).map(|()| true),
         Removal::Now | Removal::Pretended => Ok(is_same),
     }
-}
-
-/// Returns when a file's name, owner or content last changed, in nanoseconds since 1970; `None` if it cannot be read.
-fn ctime_ns(dir: &Dir, name: &FileName) -> Option<i64> {
-    let name: &Path = name.as_ref();
-    let stat = rustix::fs::statat(&dir.handle, name, AtFlags::SYMLINK_NOFOLLOW).ok()?;
-    let seconds: i64 = wide(stat.st_ctime)?;
-    seconds
-        .checked_mul(1_000_000_000)?
-        .checked_add(wide(stat.st_ctime_nsec)?)
-}
-
-/// Widens a number whose type differs between systems.
-fn wide(number: impl TryInto<i64>) -> Option<i64> {
-    number.try_into().ok()
 }

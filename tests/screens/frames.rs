@@ -85,7 +85,7 @@ fn every_state_of_a_review_says_who_must_move_and_what_is_missing() {
         let need = app.chosen_need().cloned();
         let text = frame(&mut app, 80, 24);
         if let Some(need) = need {
-            assert!(text.contains(&need.mover), "{name}: {text}");
+            assert!(text.contains(need.mover.as_str()), "{name}: {text}");
             let begin: String = need.missing.chars().take(30).collect();
             assert!(name == "hostile" || text.contains(&begin), "{name}: {text}");
         }

@@ -47,7 +47,6 @@ pub use pair_machine::{
     PairId, PairMember, PairReport, PairSetup, PairStanding, PairStep, TASK_MAX, TRANSCRIPT_MAX,
     Transcript,
 };
-pub use parts::day_budget::{DayBudget, UsedUp};
 pub use parts::evidence::approval_barred;
 pub use parts::gate::{commands_so_far, nit_cover, required_commands, validation_faults};
 pub use parts::isolated::{Cycle, gate, resembles, threads};
@@ -83,7 +82,7 @@ pub use words::record::{
     ReviewStep, Says,
 };
 pub use words::refusal::{Clause, Costs, Fault, Refusal};
-pub use words::spend::RunSpend;
+pub use words::spend::{DayBudget, RunSpend, UsedUp};
 pub use words::table::{RowKey, StoredRows, Table};
 pub use words::task::{Handoff, Left, NoHandoff, Task, TaskFinding};
 pub use words::thread::{

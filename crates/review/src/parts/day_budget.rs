@@ -1,6 +1,4 @@
-//! The budgets of a day: the spend of the agents' commands, and the check whether a budget is used up.
-
-use std::fmt;
+//! The spend of the agents' commands on a day, and the check whether a budget is used up.
 
 use chrono::{DateTime, Utc};
 use message_schema::id::AgentName;
@@ -11,44 +9,7 @@ use policy::Policy;
 use crate::parts::open_pair::OpenPair;
 use crate::parts::spending::{DAY_S, day};
 use crate::parts::state::State;
-use crate::words::spend::RunSpend;
-
-/// A budget of the day.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum DayBudget {
-    /// The budget of all agents together.
-    PerDay,
-    /// The budget of one agent.
-    PerAgent,
-}
-
-impl fmt::Display for DayBudget {
-    /// The key in the config.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::PerDay => "per_day",
-            Self::PerAgent => "per_agent",
-        })
-    }
-}
-
-/// The reason an agent's command does not start before the next day.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct UsedUp {
-    /// The budget that is used up.
-    pub budget: DayBudget,
-    /// The spend so far.
-    pub spend: Spend,
-    /// The start of the next day, in UTC.
-    pub until: DateTime<Utc>,
-}
-
-impl fmt::Display for UsedUp {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { budget, spend, .. } = self;
-        write!(f, "budget.{budget} is used up: {spend} today")
-    }
-}
+use crate::words::spend::{DayBudget, RunSpend, UsedUp};
 
 impl State {
     /// Returns the spend of an agent's commands on the day of `now`.

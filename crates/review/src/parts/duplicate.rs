@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 
 use message_schema::packet::{Finding, LineRange};
 
+use crate::words::keywords::{keywords, normalised};
 use crate::words::thread::{Thread, words_of};
 
 /// The number of lines on either side of a finding that still count as its place.
@@ -83,60 +84,6 @@ impl<'a> FindingSignature<'a> {
         same_fingerprint || (smaller > 0 && 2 * common >= smaller)
     }
 }
-
-/// A title in lower case, with one blank for everything that is neither letter nor digit; `None` if
-/// nothing is left of it.
-fn normalised(title: &str) -> Option<String> {
-    let title = title.to_lowercase();
-    let words: Vec<&str> = title
-        .split(|c: char| !c.is_alphanumeric())
-        .filter(|word| !word.is_empty())
-        .collect();
-    (!words.is_empty()).then(|| words.join(" "))
-}
-
-/// Lower case, split at everything that is neither letter nor digit, stop words and single
-/// characters left out, stemmed.
-fn keywords(text: &str) -> BTreeSet<String> {
-    text.to_lowercase()
-        .split(|c: char| !c.is_alphanumeric())
-        .filter(|word| word.chars().count() > 1 && !STOP_WORDS.contains(word))
-        .map(stem)
-        .collect()
-}
-
-/// Removes the most common English endings: enough that `handles`, `handled` and `handling` become the same.
-fn stem(word: &str) -> String {
-    const ENDINGS: [(&str, &str); 12] = [
-        ("ations", ""),
-        ("ation", ""),
-        ("ating", ""),
-        ("ated", ""),
-        ("ates", ""),
-        ("ate", ""),
-        ("ings", ""),
-        ("ing", ""),
-        ("ies", "y"),
-        ("ed", ""),
-        ("es", ""),
-        ("s", ""),
-    ];
-    let cut = ENDINGS.iter().find_map(|(ending, instead)| {
-        let stem = word.strip_suffix(ending)?;
-        (stem.chars().count() >= 3 && !word.ends_with("ss")).then(|| format!("{stem}{instead}"))
-    });
-    let stem = cut.unwrap_or_else(|| word.to_owned());
-    stem.strip_suffix('e')
-        .filter(|short| short.chars().count() >= 3)
-        .map_or(stem.clone(), str::to_owned)
-}
-
-const STOP_WORDS: [&str; 44] = [
-    "the", "an", "is", "are", "was", "be", "been", "not", "no", "of", "in", "on", "at", "to",
-    "for", "from", "by", "with", "without", "and", "or", "but", "if", "then", "when", "than",
-    "that", "this", "these", "it", "its", "as", "can", "could", "may", "might", "should", "would",
-    "will", "does", "do", "has", "have", "had",
-];
 
 #[cfg(test)]
 mod tests {
@@ -232,19 +179,5 @@ mod tests {
         };
         assert!(same(&with(Some("a.rs")), &other));
         assert!(!same(&with(None), &with(None)));
-    }
-
-    #[test]
-    fn endings_do_not_tell_words_apart() {
-        for (a, b) in [
-            ("handles", "handled"),
-            ("handling", "handle"),
-            ("queries", "query"),
-            ("boxes", "box"),
-            ("validated", "validation"),
-        ] {
-            assert_eq!(stem(a), stem(b));
-        }
-        assert_ne!(stem("class"), stem("cla"));
     }
 }

@@ -2,7 +2,7 @@
 //! here knows the state or a rule that compares two of them.
 
 pub(crate) use review_words::{
-    alert, deadline, event, failure, folded, key, rate, reading, refusal, spend, table,
+    alert, deadline, event, failure, folded, key, keywords, rate, reading, refusal, spend, table,
 };
 
 /// True for a value that a record leaves out.

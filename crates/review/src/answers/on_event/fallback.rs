@@ -6,13 +6,13 @@ use message_schema::id::AgentName;
 
 use super::context::{Consequences, Declined, EventContext};
 use super::reviewer::{given_up, open_request};
-use crate::parts::day_budget::DayBudget;
 use crate::parts::review::Review;
 use crate::words::event::Which;
 use crate::words::failure::FailureCause;
 use crate::words::key::ReviewKey;
 use crate::words::phase::{ATTEMPTS, EscalationReason, Invocation, Phase};
 use crate::words::record::{ReviewStep, Says};
+use crate::words::spend::DayBudget;
 
 pub(super) fn failed(
     context: &mut EventContext<'_>,

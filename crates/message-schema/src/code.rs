@@ -92,6 +92,7 @@ codes! {
     DuplicateTerminalResponse = "duplicate_terminal_response", Daemon, "This invocation already has its one feedback or lgtm.";
     InvocationClosed = "invocation_closed", Daemon, "The daemon closed this invocation; it takes no more responses.";
     NotYourTurn = "not_your_turn", Daemon, "Another agent moves first; the refusal says which, and until when.";
+    RequestMismatch = "request_mismatch", Daemon, "The response answers an earlier request than the open one.";
     RoundMismatch = "round_mismatch", Daemon, "The round in the message differs from the daemon's.";
     AddressedRequired = "addressed_required", Daemon, "Blocking findings are open: `review_addressed` comes before the next request.";
     RequestAlreadyOpen = "request_already_open", Daemon, "A request is already open and waits for the reviewer.";

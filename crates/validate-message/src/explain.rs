@@ -65,6 +65,7 @@ pages! {
     DuplicateTerminalResponse = "duplicate_terminal_response",
     InvocationClosed = "invocation_closed",
     NotYourTurn = "not_your_turn",
+    RequestMismatch = "request_mismatch",
     RoundMismatch = "round_mismatch",
     AddressedRequired = "addressed_required",
     RequestAlreadyOpen = "request_already_open",

@@ -91,11 +91,13 @@ impl Node {
     }
 
     /// Makes states equal that the rules do not distinguish. The start of a phase, the outcome of a failed start, the
-    /// round that opened a finding and what resolved it are only for people. If all slots are alike, sorts the threads.
+    /// round that opened a finding and what resolved it are only for people; no response of a walk names a past request.
+    /// If all slots are alike, sorts the threads.
     pub(crate) fn settle(&mut self, bounds: &Bounds) {
         for standing in self.reviews.values_mut() {
             standing.review.since = start();
             standing.review.failed = None;
+            standing.review.past_requests.clear();
             standing.review.threads.values_mut().for_each(settle_thread);
             if bounds.is_symmetric() {
                 sort_threads(&mut standing.review);

@@ -172,6 +172,7 @@ mod tests {
             reassigned_to: Some(name("gemini")),
             failed: None,
             spent: message_schema::spend::Spend::default(),
+            past_requests: Vec::new(),
             reading: review::ReadingState::default(),
         };
         let is_about = |agent: &str| {

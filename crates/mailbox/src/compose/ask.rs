@@ -401,6 +401,7 @@ impl Ask {
             reassigned_to: None,
             failed: None,
             spent: message_schema::spend::Spend::default(),
+            past_requests: Vec::new(),
             reading: ReadingState::default(),
         })
     }

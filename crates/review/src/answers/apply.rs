@@ -13,7 +13,7 @@ use crate::parts::state::{State, row_of_order};
 use crate::words::event::Event;
 use crate::words::failure::FailedStart;
 use crate::words::key::ReviewKey;
-use crate::words::phase::{Closer, Phase};
+use crate::words::phase::{Closer, Invocation, Phase};
 use crate::words::reading::ReadingState;
 use crate::words::record::{
     Accepted, DaemonMessage, EventRecord, Generation, Happened, Judgement, Record, RefusedMessage,
@@ -214,6 +214,17 @@ impl Review {
         if step.gives_up_task {
             self.fixes = None;
         }
+        let is_asked = |it: &&Invocation| {
+            step.phase
+                .invocation()
+                .is_none_or(|new| new.request != it.request)
+        };
+        let past = self
+            .phase
+            .invocation()
+            .filter(is_asked)
+            .map(|before| before.request.clone());
+        self.past_requests.extend(past);
         if let Phase::Reviewing(open) = &step.phase {
             self.priority = open.priority;
             self.closed_by = None;
@@ -266,6 +277,7 @@ fn first_review(generation: Generation, step: &ReviewStep, at: DateTime<Utc>) ->
         reassigned_to: None,
         failed: None,
         spent: Spend::default(),
+        past_requests: Vec::new(),
         reading: ReadingState::default(),
     }
 }

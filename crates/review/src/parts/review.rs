@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use chrono::{DateTime, TimeDelta, Utc};
 use message_schema::envelope::Priority;
-use message_schema::id::{AgentName, CommitSha, FindingId};
+use message_schema::id::{AgentName, CommitSha, FindingId, MessageId};
 use message_schema::limit::Rounds;
 use message_schema::spend::Spend;
 use serde::{Deserialize, Serialize};
@@ -74,6 +74,9 @@ pub struct Review {
     /// The spend of the reviewers' commands in this generation.
     #[serde(skip_serializing_if = "Spend::is_nothing", default)]
     pub spent: Spend,
+    /// The requests before the open one: answered, replaced, or ended by the daemon.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub past_requests: Vec<MessageId>,
     /// The change that the round's reviewer must read, and the evidence that it was read.
     #[serde(default)]
     pub reading: ReadingState,

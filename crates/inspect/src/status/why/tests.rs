@@ -50,6 +50,7 @@ fn review(phase: Phase) -> Review {
         reassigned_to: None,
         failed: None,
         spent: message_schema::spend::Spend::default(),
+        past_requests: Vec::new(),
         reading: review::ReadingState::default(),
     }
 }

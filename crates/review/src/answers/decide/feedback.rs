@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use message_schema::Code;
 use message_schema::body::{Escalation, ReviewFeedback};
-use message_schema::id::FindingId;
+use message_schema::id::{CommitSha, FindingId};
 use message_schema::packet::FindingsPacket;
 
 use super::budget::Overdrawn;
@@ -256,16 +256,17 @@ pub(super) fn open_invocation<'a>(
     key: &ReviewKey,
     review: &'a Review,
 ) -> Result<&'a Invocation, Refusal> {
-    if let Some(invocation) = review.phase.invocation() {
-        return Ok(invocation);
-    }
     // No round is named: a reopened review is in a round without a request.
-    let fault = match review.closed_by {
-        Some(Closer::Daemon) => Fault::new(
+    let fault = match (review.phase.invocation(), review.closed_by) {
+        (Some(open), _) => match past_request(context, key, review, open) {
+            None => return Ok(open),
+            Some(fault) => fault,
+        },
+        (None, Some(Closer::Daemon)) => Fault::new(
             Code::InvocationClosed,
             "the daemon closed the last invocation; it takes no more responses",
         ),
-        Some(Closer::Reviewer) | None => Fault::new(
+        (None, Some(Closer::Reviewer) | None) => Fault::new(
             Code::DuplicateTerminalResponse,
             "the last request already has its one response",
         )
@@ -278,6 +279,38 @@ pub(super) fn open_invocation<'a>(
         context.state.legal_next(key, review),
         Costs::Nothing,
     ))
+}
+
+/// Returns the fault of a response to an earlier request: its reviewer has not read the open one.
+fn past_request(
+    context: &MessageContext<'_>,
+    key: &ReviewKey,
+    review: &Review,
+    open: &Invocation,
+) -> Option<Fault> {
+    let parent = context.envelope().parent_message_id.as_deref()?;
+    let is_past = review
+        .past_requests
+        .iter()
+        .any(|past| past.as_str() == parent);
+    let of = |head: &CommitSha| format!(", which is about {head}");
+    let about = open.head.as_ref().map_or_else(String::new, of);
+    (is_past && *parent != *open.request.as_str()).then(|| {
+        Fault::new(
+            Code::RequestMismatch,
+            format!(
+                "the response answers `{parent}`, but the open request is `{}`{about}",
+                open.request
+            ),
+        )
+        .field("parent_message_id")
+        .found(parent)
+        .expected(open.request.as_str())
+        .fix(format!(
+            "read the open request, `settled brief {}`, and answer that",
+            key.pr
+        ))
+    })
 }
 
 /// Returns the fault of a response for a round that is not the open one.

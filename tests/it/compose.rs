@@ -317,6 +317,64 @@ fn an_lgtm_approves_with_nits_and_what_was_run() {
 }
 
 #[test]
+fn a_response_answers_only_the_request_that_its_reviewer_has_read() {
+    let mailroom = Mailroom::new(&AGENTS);
+    let _daemon = mailroom.serve();
+    let ask = |id: &str, head: &str, more: &[&str]| {
+        let args = [
+            "send",
+            "review_request",
+            "--to",
+            "codex",
+            "--pr",
+            "86",
+            "--branch",
+            "b",
+        ];
+        let named = ["--diff-summary", "x", "--id", id, "--declared-head", head];
+        ended(
+            &run(&mailroom, "claude", &[&args[..], &named, more].concat()),
+            0,
+        );
+    };
+    let [first, second] = [&"a1".repeat(20), &"b2".repeat(20)];
+    ask("r1", first, &[]);
+    ended(&run(&mailroom, "codex", &["brief", "86"]), 0);
+    ask("r2", second, &["--supersedes-message-id", "r1"]);
+    for verdict in [
+        &["lgtm", "86"][..],
+        &["feedback", "86", "--action", "F-1=resolve"],
+    ] {
+        let refused = run(&mailroom, "codex", verdict);
+        let told = ended(&refused, 7);
+        assert!(
+            told.contains(&format!(
+                "you have read the request r1, and r2 for {second} is the open one now"
+            )) && told.contains("brief 86"),
+            "{told}"
+        );
+    }
+    // A command that the daemon started for the first request answers no other, whatever it has read since.
+    mailroom.put(
+        "brief.yaml",
+        "request: \"r1\"\npr: \"86\"\nauthor: claude\n",
+    );
+    ended(&run(&mailroom, "codex", &["brief", "86"]), 0);
+    let mut of_run = command(&mailroom, "codex", &["lgtm", "86"]);
+    of_run.env("SETTLED_BRIEF", mailroom.root().join("brief.yaml"));
+    ended(&of_run.output().expect("settled can be run"), 7);
+    let approved = ended(&run(&mailroom, "codex", &["lgtm", "86"]), 0);
+    assert!(
+        approved.contains(&format!("\n  approved commit: {second}\n")),
+        "{approved}"
+    );
+
+    // An answered request is not remembered.
+    ask("r3", first, &[]);
+    ended(&run(&mailroom, "codex", &["lgtm", "86"]), 0);
+}
+
+#[test]
 fn a_command_that_the_gate_requires_is_recorded_by_an_option() {
     let mailroom = Mailroom::new(&AGENTS);
     mailroom.put(

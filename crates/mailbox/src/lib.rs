@@ -13,4 +13,5 @@ pub mod managed_block;
 pub mod my_reviews;
 pub mod said;
 pub mod served;
+pub mod shown;
 pub mod wakeup;

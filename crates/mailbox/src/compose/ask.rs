@@ -21,6 +21,7 @@ use serde_json::Value;
 use spool::Layout;
 use workspace::config::{Config, ConfigError};
 
+use super::message::Fields;
 use super::packet::read;
 use super::review_status::ReviewStatuses;
 use crate::served::{self, Served};
@@ -436,5 +437,49 @@ impl OpenThread {
             Stance::SeeksChange => &self.legal.seeks_change,
             Stance::Accepts => &self.legal.accepts,
         }
+    }
+}
+
+/// Puts the request's commit in place of its abbreviation, which would pass no gate. Returns the note that the response
+/// names another commit; a text that names none gets no note, because the check before writing refuses it.
+pub fn name_whole_head(
+    body: &mut Fields,
+    head: Option<&CommitSha>,
+) -> Option<(&'static str, String)> {
+    let named = body.get("validated_head").and_then(Value::as_str)?;
+    let (named, head) = (CommitSha::new(named).ok()?, head?);
+    if !named.same_commit(head) {
+        // The same code as the alert in the record, so that it is reported once.
+        let note = format!("you reviewed {named}, but the request is for {head}");
+        return Some(("other_commit", note));
+    }
+    if named.as_str().len() < head.as_str().len() {
+        body.put("validated_head", head.as_str());
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_abbreviation_of_the_head_is_written_as_the_head_and_another_commit_is_noted() {
+        let head: CommitSha = "abc1234def".parse().expect("a commit");
+        let named = |text: &str| {
+            let mut body = Fields::default();
+            body.put("validated_head", text);
+            let note = name_whole_head(&mut body, Some(&head));
+            let put = body.get("validated_head").and_then(Value::as_str);
+            (put.map(str::to_owned), note.map(|(code, _)| code))
+        };
+        let written = |text: &str| Some(text.to_owned());
+        for short in ["abc1234", "ABC1234"] {
+            assert_eq!(named(short), (written("abc1234def"), None), "{short}");
+        }
+        for other in ["abc1234DEF", "abc1234def99", "no commit"] {
+            assert_eq!(named(other), (written(other), None), "{other}");
+        }
+        assert_eq!(named("def1234"), (written("def1234"), Some("other_commit")));
     }
 }

@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use message_schema::envelope::{MessageType, ReviewKind};
-use message_schema::id::{AgentName, MessageId, PrNumber, Repo};
+use message_schema::id::{AgentName, CommitSha, MessageId, PrNumber, Repo};
 use message_schema::{ReadBody, parse};
 use review::{Review, ReviewKey, Side};
 use serde::Serialize;
@@ -31,6 +31,9 @@ pub struct ReviewStatus {
     /// Who moves next: an agent, `person`, or nobody (absent).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mover: Option<String>,
+    /// The approved commit.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub approved_commit: Option<CommitSha>,
 }
 
 impl ReviewStatuses {
@@ -140,7 +143,16 @@ impl ReviewStatus {
             phase: review.phase.word(),
             round: review.round,
             mover,
+            approved_commit: review.phase.approved_commit().cloned(),
         }
+    }
+
+    /// The commit that the review approves, on a line of its own; empty if it approves none.
+    pub fn approval(&self) -> String {
+        let commit = self.approved_commit.as_ref();
+        commit.map_or_else(String::new, |commit| {
+            format!("  approved commit: {commit}\n")
+        })
     }
 
     /// The status in one phrase.
@@ -150,6 +162,7 @@ impl ReviewStatus {
             phase,
             round,
             mover,
+            ..
         } = self;
         let whose = match mover.as_deref() {
             Some("person") => "a person moves".to_owned(),

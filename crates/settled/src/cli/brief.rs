@@ -3,6 +3,7 @@
 use mailbox::compose::ask::{self, Ask, AskError};
 use mailbox::compose::review_status::{ReviewStatus, ReviewStatuses};
 use mailbox::said::Said;
+use mailbox::shown::{self, ShownRequest};
 use message_schema::id::{AgentName, PrNumber, Repo};
 use message_schema::line::escaped;
 use workspace::clock;
@@ -127,6 +128,7 @@ impl RequestArgs {
 pub(super) fn run(args: &Args, context: &Context) -> Result<Exit, Failure> {
     let me = context.me()?;
     let ask = args.which.ask(context, &me)?;
+    shown::note(&me.root, &me.agent, &ShownRequest::from(&ask));
     if args.schema {
         let schema = serde_json::to_string_pretty(&ask.response_schema).expect("a schema is JSON");
         answer::print(&(schema + "\n"))?;

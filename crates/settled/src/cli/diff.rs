@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use git::changes::FileDiff;
 use mailbox::served::{self, NoDiff, OwnChange, Served, ServedFile};
+use mailbox::shown::{self, ShownRequest};
 use message_schema::id::RepoPath;
 use message_schema::line::escaped;
 use serde_json::json;
@@ -42,6 +43,7 @@ pub(super) struct Args {
 pub(super) fn run(args: &Args, context: &Context) -> Result<Exit, Failure> {
     let me = context.me()?;
     let ask = args.which.ask(context, &me)?;
+    shown::note(&me.root, &me.agent, &ShownRequest::from(&ask));
     let change = served::change(&ask, &args.repo_dir).map_err(|why| failure(&why, args))?;
     let is_named = |part: &&FileDiff| args.file.is_empty() || args.file.contains(&part.path);
     if let Some(other) = args

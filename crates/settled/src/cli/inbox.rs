@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use mailbox::mailboxes::{AgentMailboxes, MailboxEntry, MailboxPlace, MoveError};
 use mailbox::my_reviews::Move;
+use mailbox::shown;
 use message_schema::line::escaped;
 use serde::Serialize;
 
@@ -121,6 +122,7 @@ pub(super) fn show(args: &ShowArgs, context: &Context) -> Result<Exit, Failure> 
     };
     let (packet_text, changed) = mailbox::judged_packet::of(&me.root, &letter);
     let next = what_next(&letter, context);
+    shown::note_letter(&me.root, &me.agent, &letter);
     let mut alerts = mailbox::alerts::about(&me.root, letter.text.as_bytes());
     alerts.extend(changed);
     let mut answer = CommandOutput::new(ShownMessage {
@@ -267,6 +269,7 @@ pub(super) fn take(what: Option<&str>, context: &Context) -> Result<Exit, Failur
             Err(error) => return Err(failed_to_move(&error)),
         };
         let name = letter.name();
+        shown::note_letter(&me.root, &me.agent, &letter);
         let mut answer = CommandOutput::new(AllMoved {
             moved: vec![Moved {
                 message: name.clone(),

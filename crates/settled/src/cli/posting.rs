@@ -20,6 +20,7 @@ use mailbox::compose::sent_before;
 use mailbox::compose::words_from::WordsFrom;
 use mailbox::mailboxes::{AgentMailboxes, MailboxEntry};
 use mailbox::my_reviews::{Move, MyReview};
+use mailbox::shown;
 use message_schema::envelope::{MessageType, ReviewKind, TextKind};
 use message_schema::id::{MessageId, PrNumber};
 use message_schema::line::escaped;
@@ -254,6 +255,7 @@ impl Outgoing<'_> {
     }
 
     fn accepted(&self, posted: Posted) -> Result<Exit, Failure> {
+        shown::forget(&self.me.root, &self.me.agent, self.letter);
         let review = self.standing(&posted);
         let done = self
             .settled()
@@ -286,7 +288,7 @@ impl Outgoing<'_> {
                 "accepted"
             };
             let moved = posted.review.as_ref().map_or_else(String::new, |review| {
-                format!("  {}\n", escaped(&review.told()))
+                format!("  {}\n{}", escaped(&review.told()), review.approval())
             });
             let moved = moved + &self.findings();
             format!("{before}: {}\n{moved}", posted.id)

@@ -3,15 +3,16 @@
 use std::path::{Path, PathBuf};
 
 use judgement::brief::NotAResponse;
-use mailbox::compose::ask::Ask;
+use mailbox::compose::ask::{Ask, name_whole_head};
 use mailbox::compose::draft::{MessageDraft, PacketGiven};
-use mailbox::compose::message::Fields;
 use mailbox::compose::omissions::{Omission, ResponseKind};
 use mailbox::compose::response::{self, Unwritten};
 use mailbox::compose::response_file::{LooseResponse, ResponseFile, ThreadAction};
 use mailbox::compose::words_from::WordsFrom;
+use mailbox::shown;
+use message_schema::Code;
 use message_schema::envelope::{MessageType, Priority, ReviewKind};
-use message_schema::id::{CommitSha, RepoPath};
+use message_schema::id::{MessageId, RepoPath};
 use message_schema::line::escaped;
 use serde_json::{Map, Value, json};
 use validate_message::nearest;
@@ -207,6 +208,10 @@ fn respond(
                 .unwrap_or(Err(nothing));
         }
     };
+    let brief = std::env::var_os("SETTLED_BRIEF");
+    if let Some(read) = shown::read_instead(&me.root, &ask, brief.as_deref().map(Path::new)) {
+        return Err(unread(context, &ask, &read));
+    }
     if let ResponseFile::Loose(loose) = sheet
         && let Some(failure) = untitled(&ask, &loose.findings, origin)
     {
@@ -235,30 +240,23 @@ fn respond(
         )
     });
     let other = name_whole_head(&mut letter.body, ask.head.as_ref());
-    posting::post(
-        context,
-        &me,
-        &letter,
-        (&said.way, origin),
-        silent.chain(other).collect(),
-        now,
-    )
+    let notes = silent.chain(other).collect();
+    posting::post(context, &me, &letter, (&said.way, origin), notes, now)
 }
 
-/// Puts the request's commit in place of its abbreviation, which would pass no gate. Returns the note that the response
-/// names another commit; a text that names none gets no note, because the check before writing refuses it.
-fn name_whole_head(body: &mut Fields, head: Option<&CommitSha>) -> Option<(&'static str, String)> {
-    let named = body.get("validated_head").and_then(Value::as_str)?;
-    let (named, head) = (CommitSha::new(named).ok()?, head?);
-    if !named.same_commit(head) {
-        // The same code as the alert in the record, so that it is reported once.
-        let note = format!("you reviewed {named}, but the request is for {head}");
-        return Some(("other_commit", note));
-    }
-    if named.as_str().len() < head.as_str().len() {
-        body.put("validated_head", head.as_str());
-    }
-    None
+/// The failure of a response to a request that the reviewer has not read.
+fn unread(context: &Context, ask: &Ask, read: &MessageId) -> Failure {
+    let open = &ask.request;
+    let head = ask
+        .head
+        .as_ref()
+        .map_or_else(String::new, |head| format!(" for {head}"));
+    let message = format!(
+        "nothing was written: you have read the request {read}, and {open}{head} is the open one now"
+    );
+    Failure::plain(Exit::InvalidMessage, message)
+        .code(Code::RequestMismatch.as_str())
+        .next(context.command(&format!("brief {}", ask.pr)))
 }
 
 /// The failure for new findings without a title. A packet may have them, but no reader would know what to fix.
@@ -288,8 +286,7 @@ fn untitled(ask: &Ask, findings: &[Map<String, Value>], origin: WordsFrom<'_>) -
         .collect();
     (!lines.is_empty()).then(|| {
         let message = format!("nothing was written:\n{}", lines.join("\n"));
-        Failure::plain(Exit::InvalidMessage, message)
-            .code(message_schema::Code::FindingInvalid.as_str())
+        Failure::plain(Exit::InvalidMessage, message).code(Code::FindingInvalid.as_str())
     })
 }
 
@@ -318,19 +315,15 @@ fn unwritten(context: &Context, ask: &Ask, why: &Unwritten) -> Failure {
             let failure =
                 Failure::plain(Exit::GateRefused, message).data(&json!({ "clauses": broken }));
             failure
-                .code(message_schema::Code::QualityGateViolation.as_str())
+                .code(Code::QualityGateViolation.as_str())
                 .next(context.command(&format!("brief {}", ask.pr)))
         }
         Unwritten::Response(error) => {
             let message = format!("nothing was written: {}", escaped(&error.to_string()));
             let failure = Failure::plain(Exit::InvalidMessage, message);
             match error {
-                NotAResponse::Missing(_) => {
-                    failure.code(message_schema::Code::ActionMissing.as_str())
-                }
-                NotAResponse::NotOpen(_) => {
-                    failure.code(message_schema::Code::ThreadNotOpen.as_str())
-                }
+                NotAResponse::Missing(_) => failure.code(Code::ActionMissing.as_str()),
+                NotAResponse::NotOpen(_) => failure.code(Code::ThreadNotOpen.as_str()),
                 NotAResponse::Form(_)
                 | NotAResponse::NotResolved(_)
                 | NotAResponse::NotDeferrable(_)
@@ -340,7 +333,7 @@ fn unwritten(context: &Context, ask: &Ask, why: &Unwritten) -> Failure {
         Unwritten::Empty => {
             let message = "nothing was written: the feedback raises no finding, keeps no thread open and escalates none to a person";
             Failure::plain(Exit::InvalidMessage, message.to_owned())
-                .code(message_schema::Code::FeedbackEmpty.as_str())
+                .code(Code::FeedbackEmpty.as_str())
                 .next(context.command(&format!("lgtm {}", ask.pr)))
         }
         Unwritten::Other(given) => {
@@ -374,28 +367,4 @@ fn pair(text: &str) -> Result<(String, String), String> {
         return Err("expected two texts with `=` between them".to_owned());
     }
     Ok((name.to_owned(), value.to_owned()))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_abbreviation_of_the_head_is_written_as_the_head_and_another_commit_is_noted() {
-        let head: CommitSha = "abc1234def".parse().expect("a commit");
-        let named = |text: &str| {
-            let mut body = Fields::default();
-            body.put("validated_head", text);
-            let note = name_whole_head(&mut body, Some(&head));
-            let put = body.get("validated_head").cloned();
-            (put.expect("it has one"), note.map(|(code, _)| code))
-        };
-        for short in ["abc1234", "ABC1234"] {
-            assert_eq!(named(short), (json!("abc1234def"), None), "{short}");
-        }
-        for other in ["abc1234DEF", "abc1234def99", "no commit"] {
-            assert_eq!(named(other), (json!(other), None), "{other}");
-        }
-        assert_eq!(named("def1234"), (json!("def1234"), Some("other_commit")));
-    }
 }

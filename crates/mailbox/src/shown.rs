@@ -1,0 +1,147 @@
+//! Records which open requests a reviewer was shown, with receipts in its own archive. A response is bound to what its
+//! reviewer has read, so it must not answer a request that has replaced that one unread.
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+use std::{fs, io};
+
+use message_schema::envelope::ReviewKind;
+use message_schema::id::{AgentName, MessageId, PrNumber};
+use message_schema::read_document;
+use serde::{Deserialize, Serialize};
+use spool::Layout;
+use workspace::atomic_file;
+
+use crate::compose::ask::Ask;
+use crate::compose::draft::MessageDraft;
+use crate::compose::packet::read;
+use crate::mailboxes::MailboxEntry;
+
+const PREFIX: &str = ".shown-";
+
+/// The time for which a receipt is kept.
+const KEPT: Duration = Duration::from_secs(14 * 24 * 60 * 60);
+
+/// A request that a reviewer was shown, and that it has not answered.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ShownRequest {
+    /// The request.
+    pub request: MessageId,
+    /// Its pull request.
+    pub pr: PrNumber,
+    /// Its author.
+    pub author: AgentName,
+}
+
+impl ShownRequest {
+    fn is_about(&self, pr: &PrNumber, author: &AgentName) -> bool {
+        self.pr.same_pr(pr) && self.author == *author
+    }
+}
+
+impl From<&Ask> for ShownRequest {
+    fn from(ask: &Ask) -> Self {
+        Self {
+            request: ask.request.clone(),
+            pr: ask.pr.clone(),
+            author: ask.author.clone(),
+        }
+    }
+}
+
+/// Records that the reviewer was shown this request. Ignores errors: what was printed was printed, and without a
+/// receipt the response is still bound to the request it names.
+pub fn note(root: &Path, me: &AgentName, shown: &ShownRequest) {
+    let path = folder(root, me).join(format!("{PREFIX}{}.json", shown.request));
+    let text = serde_json::to_string(shown).expect("text keys and plain values");
+    let _ = atomic_file::replace(&path, &text);
+}
+
+/// Records that the reviewer reads the request in this message, if it is one.
+pub fn note_letter(root: &Path, me: &AgentName, letter: &MailboxEntry) {
+    let kind = letter.kind.as_deref().and_then(ReviewKind::from_word);
+    let [id, pr, from] = [&letter.id, &letter.pr, &letter.from].map(Option::as_deref);
+    let request = id.and_then(|id| id.parse().ok());
+    let pr = pr.and_then(|pr| PrNumber::new(pr).ok());
+    let author = from.and_then(|from| AgentName::new(from).ok());
+    if let (Some(ReviewKind::Request), Some(request), Some(pr), Some(author)) =
+        (kind, request, pr, author)
+    {
+        note(
+            root,
+            me,
+            &ShownRequest {
+                request,
+                pr,
+                author,
+            },
+        );
+    }
+}
+
+/// Returns the request that the reviewer has read in place of the open one: it was shown that one, and not this.
+/// `brief` is the brief of the run that asks, if the daemon or a pair runs the command; such a run answers no other
+/// request of its review, even if it has seen one.
+pub fn read_instead(root: &Path, ask: &Ask, brief: Option<&Path>) -> Option<MessageId> {
+    let of_run = brief.and_then(|path| read_document(&read(path).ok()?));
+    let of_run = of_run.and_then(|brief| ShownRequest::deserialize(&brief).ok());
+    if let Some(shown) = of_run.filter(|shown| shown.is_about(&ask.pr, &ask.author)) {
+        return (shown.request != ask.request).then_some(shown.request);
+    }
+    let mut shown = all(root, &ask.reviewer).ok()?;
+    shown.retain(|(_, shown)| shown.is_about(&ask.pr, &ask.author));
+    let has_read = shown.iter().any(|(_, shown)| shown.request == ask.request);
+    let (_, last) = shown.into_iter().max_by_key(|(path, _)| changed(path))?;
+    (!has_read).then_some(last.request)
+}
+
+/// Forgets what the reviewer was shown of a review once this response is accepted.
+pub fn forget(root: &Path, me: &AgentName, response: &MessageDraft) {
+    let (Some(pr), Some(author), true) = (
+        &response.pr,
+        response.to.first(),
+        response.kind.is_terminal_response(),
+    ) else {
+        return;
+    };
+    for (path, shown) in all(root, me).into_iter().flatten() {
+        if shown.is_about(pr, author) {
+            let _ = fs::remove_file(path);
+        }
+    }
+}
+
+/// Returns the receipts and their files, and removes old ones.
+fn all(root: &Path, me: &AgentName) -> io::Result<Vec<(PathBuf, ShownRequest)>> {
+    let limit = SystemTime::now().checked_sub(KEPT);
+    let mut found = Vec::new();
+    for entry in fs::read_dir(folder(root, me))? {
+        let path = entry?.path();
+        let name = path.file_name().and_then(|name| name.to_str());
+        if !name.is_some_and(|name| name.starts_with(PREFIX)) {
+            continue;
+        }
+        let is_old = changed(&path)
+            .zip(limit)
+            .is_some_and(|(at, limit)| at < limit);
+        if is_old {
+            let _ = fs::remove_file(&path);
+        } else if let Some(shown) = read(&path)
+            .ok()
+            .and_then(|it| serde_json::from_slice(&it).ok())
+        {
+            found.push((path, shown));
+        }
+    }
+    Ok(found)
+}
+
+fn changed(path: &Path) -> Option<SystemTime> {
+    path.symlink_metadata()
+        .and_then(|data| data.modified())
+        .ok()
+}
+
+fn folder(root: &Path, me: &AgentName) -> PathBuf {
+    Layout::new(root).archive(me.as_str())
+}

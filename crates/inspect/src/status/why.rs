@@ -270,6 +270,9 @@ impl Look<'_> {
 
     fn of_phase(&self) -> Diagnosis {
         let (author, reviewer) = (&self.key.author, self.reviewer());
+        if self.is_given_up() {
+            return self.nothing();
+        }
         let is_authors = self.review.mover() == Side::Author;
         if let Some(over) = is_authors.then(|| self.nobody_asks(None)).flatten() {
             return over;

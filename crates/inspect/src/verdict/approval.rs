@@ -155,7 +155,7 @@ pub enum NoAnswer {
     },
     /// Several repositories have a pull request of this number.
     #[error(
-        "{}: pull request {pr} exists in several repositories: {repos}",
+        "{}: pull request {pr} exists in several repositories: {repos}; name one with --repo",
         Code::ReviewAmbiguous
     )]
     Ambiguous {
@@ -173,8 +173,7 @@ pub(super) fn find<'s>(
     repo: Option<&Repo>,
     reviewers: &[AgentName],
 ) -> Result<Vec<(&'s ReviewKey, &'s Review)>, NoAnswer> {
-    let of_pr = state.reviews_of(pr).filter(|(key, _)| key.may_be_of(repo));
-    let mut found: Vec<(&ReviewKey, &Review)> = of_pr.collect();
+    let mut found = state.counted_reviews(repo, pr);
     let none = |of: String| NoAnswer::NoReview { pr: pr.clone(), of };
     if found.is_empty() {
         return Err(none(

@@ -75,7 +75,7 @@ impl State {
     }
 
     fn generations_used_up(&self, key: &ReviewKey) -> Option<Fault> {
-        let used = self.generations_used(key.repo.as_ref(), &key.pr);
+        let used = self.generations_used(key);
         (used >= GENERATIONS_MAX).then(|| {
             over(format!(
                 "pull request {} has used its {GENERATIONS_MAX} generations",

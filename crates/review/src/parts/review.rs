@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use crate::words::deadline::Deadline;
 use crate::words::failure::FailedStart;
 use crate::words::key::{ReviewKey, TaskId};
-use crate::words::phase::{Closer, Phase, Side};
+use crate::words::phase::{CloseReason, Closer, EscalationReason, Phase, Side};
 use crate::words::reading::ReadingState;
 use crate::words::thread::{RoundKind, Thread};
 use pair_machine::RunState;
@@ -83,6 +83,16 @@ pub struct Review {
 }
 
 impl Review {
+    /// True if no other author may ask for a review under its pull request's number. A person gives the number up by
+    /// cancelling the review or closing the pull request, once nothing blocks.
+    pub fn holds_number(&self) -> bool {
+        let is_given_up = matches!(
+            self.phase,
+            Phase::Escalated(EscalationReason::Cancelled) | Phase::Closed(CloseReason::NotMerged)
+        );
+        !is_given_up || self.threads.values().any(Thread::blocks_approval)
+    }
+
     /// Returns the last round of this generation.
     pub fn last_round(&self) -> u32 {
         self.first_round + u32::from(self.rounds.get()) + u32::from(self.granted) - 1

@@ -160,9 +160,10 @@ impl State {
         self.admission.accepted()
     }
 
-    /// Returns the number of generations that this pull request has used, over all its reviewers.
-    pub(crate) fn generations_used(&self, repo: Option<&Repo>, pr: &PrNumber) -> u8 {
-        self.of_pr(repo, pr)
+    /// Returns the number of generations that this author's pull request has used, over all its reviewers.
+    pub(crate) fn generations_used(&self, key: &ReviewKey) -> u8 {
+        self.of_pr(key.repo.as_ref(), &key.pr)
+            .filter(|(other, _)| other.author == key.author)
             .map(|(_, review)| review.generation)
             .fold(0, u8::saturating_add)
     }
@@ -223,6 +224,24 @@ impl State {
         self.reviews
             .of_number(pr)
             .filter(move |(key, _)| key.may_be_of(repo))
+    }
+
+    /// Returns the reviews of one pull request without those whose number another author has now.
+    pub fn counted_reviews(
+        &self,
+        repo: Option<&Repo>,
+        pr: &PrNumber,
+    ) -> Vec<(&ReviewKey, &Review)> {
+        let mut reviews: Vec<_> = self.of_pr(repo, pr).collect();
+        let mut holders = reviews.clone();
+        holders.retain(|(_, review)| review.holds_number());
+        reviews.retain(|(key, review)| {
+            let is_taken = |(by, _): &(&ReviewKey, &Review)| {
+                by.author != key.author && by.may_be_of(key.repo.as_ref())
+            };
+            review.holds_number() || !holders.iter().any(is_taken)
+        });
+        reviews
     }
 
     /// Returns the review of a known message, by the message's id.

@@ -187,7 +187,14 @@ impl Look<'_> {
         Some(self.decision(missing, self.ends()))
     }
 
-    fn nothing(&self) -> Diagnosis {
+    /// True if a person gave the number to another author, so that this review goes on for nobody.
+    pub(super) fn is_given_up(&self) -> bool {
+        let state = self.standing.index.state();
+        let counted = state.counted_reviews(self.key.repo.as_ref(), &self.key.pr);
+        !counted.is_empty() && counted.iter().all(|(key, _)| *key != self.key)
+    }
+
+    pub(super) fn nothing(&self) -> Diagnosis {
         Diagnosis {
             kind: Missing::Nothing,
             missing: None,

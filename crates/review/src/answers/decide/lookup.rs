@@ -7,7 +7,9 @@ use message_schema::id::{AgentName, PrNumber};
 use super::context::MessageContext;
 use crate::parts::review::Review;
 use crate::words::key::ReviewKey;
+use crate::words::phase::Phase;
 use crate::words::refusal::{Costs, Fault, Refusal, in_review};
+use crate::words::thread::Thread;
 use policy::Role;
 
 /// The direction of a message type.
@@ -250,14 +252,37 @@ pub(super) fn check_opener(
 ) -> Result<(), Refusal> {
     check_configured_roles(context)?;
     let from = &context.envelope().from;
-    match context
-        .state
-        .of_pr(repo, pr)
-        .find(|(key, _)| key.author != *from)
-    {
-        Some((key, _)) => Err(wrong_direction(context, key)),
-        None => Ok(()),
+    let is_taken =
+        |(key, review): &(&ReviewKey, &Review)| key.author != *from && review.holds_number();
+    let Some((key, review)) = context.state.of_pr(repo, pr).find(is_taken) else {
+        return Ok(());
+    };
+    let mut refusal = wrong_direction(context, key);
+    for fault in &mut refusal.faults {
+        fault.fix = Some(gives_up(key, review));
     }
+    Err(refusal)
+}
+
+/// Returns the commands by which a person gives a number to another author.
+fn gives_up(key: &ReviewKey, review: &Review) -> String {
+    let (pr, reviewer) = (&key.pr, review.reviewer(key));
+    let repo = key
+        .repo
+        .as_ref()
+        .map_or_else(String::new, |repo| format!(" --repo {repo}"));
+    let closed = format!("`settled pr closed {pr}{repo}` and `settled pr reopened {pr}{repo}`");
+    let how = match &review.phase {
+        _ if review.threads.values().any(Thread::blocks_approval) => {
+            format!("`settled threads {pr}{repo}` lists what has to be resolved first")
+        }
+        Phase::Reviewing(_) => format!("`settled review cancel {pr}{repo} --reviewer {reviewer}`"),
+        Phase::Awaiting { .. } | Phase::Fixing { .. } | Phase::Addressed { .. } => closed,
+        Phase::Approved(_) | Phase::Escalated(_) | Phase::Closed(_) => {
+            format!("`settled review reopen {pr}{repo} --reviewer {reviewer}`, then {closed}")
+        }
+    };
+    format!("only a person can give the number to another author: {how}")
 }
 
 pub(super) fn wrong_direction(context: &MessageContext<'_>, key: &ReviewKey) -> Refusal {

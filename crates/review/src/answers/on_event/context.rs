@@ -119,7 +119,8 @@ fn named<'a>(
     is_meant: impl Fn(&ReviewKey, &Review, &AgentName) -> bool,
 ) -> Vec<(&'a ReviewKey, &'a Review)> {
     state
-        .of_pr(which.repo.as_ref(), &which.pr)
+        .counted_reviews(which.repo.as_ref(), &which.pr)
+        .into_iter()
         .filter(|(key, review)| {
             let reviewer = which.reviewer.as_ref();
             reviewer.is_none_or(|reviewer| is_meant(key, review, reviewer))

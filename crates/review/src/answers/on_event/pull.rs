@@ -30,7 +30,7 @@ pub(super) fn on_event(
     if event.repo.is_none() && repos.len() > 1 {
         let names: Vec<&str> = repos.into_iter().map(Repo::as_str).collect();
         let why = format!(
-            "pull request {} exists in several repositories: {}",
+            "pull request {} exists in several repositories: {}; name one with --repo",
             event.pr,
             names.join(", ")
         );
@@ -53,7 +53,8 @@ pub(super) fn on_event(
     }
 
     let known = state.pull(event.repo.as_ref(), &event.pr);
-    let opener = opener(state, event, known.as_ref(), &reviews);
+    let counted = state.counted_reviews(event.repo.as_ref(), &event.pr);
+    let opener = opener(state, event, known.as_ref(), &counted);
     let mut plan = handoff::plan(event, &opener, &reviews, context.policy, state.tasks.len());
     // A merged fix keeps its task, whatever is reported about the pull request afterwards.
     let gives_up = event.action == PullAction::Closed

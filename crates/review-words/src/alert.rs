@@ -79,7 +79,7 @@ pub enum Alert {
         /// The head of the pull request.
         head: CommitSha,
     },
-    /// The approval is bound to no commit: neither the request nor the reviewer named one.
+    /// The approval is bound to no commit: nobody named the one that was reviewed.
     ApprovalUnbound,
     /// The approval does not show that its reviewer read the change; this project does not require that.
     EvidenceMissing {
@@ -273,7 +273,7 @@ impl std::fmt::Display for Alert {
                 "the approval of `{commit}` is stale: the head of the pull request is `{head}`"
             ),
             Self::ApprovalUnbound => f.write_str(
-                "the approval names no commit and passes no gate check: neither the request nor the reviewer named one",
+                "the approval names no commit and passes no gate check: nobody named the commit that was reviewed",
             ),
             Self::EvidenceMissing { what } => {
                 write!(f, "the approval lacks evidence: {what}")

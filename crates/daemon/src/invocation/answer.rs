@@ -169,8 +169,14 @@ pub fn post(
         return Ok(());
     }
     let mut letter = letter(ask, verdict, sheet, now)?;
-    if let (ResponseFile::Word, Some(reviewed)) = (sheet, reviewed) {
-        name_reviewed(reviewed, &mut letter.body);
+    let names_commit = letter.body.get("validated_head").is_some();
+    match (sheet, reviewed) {
+        (ResponseFile::Word, Some(reviewed)) => name_reviewed(reviewed, &mut letter.body),
+        // The author may have left the directory at another commit than it declares.
+        (_, None) if verdict == ResponseKind::Lgtm && ask.head.is_some() && !names_commit => {
+            letter.body.put("unbound", true);
+        }
+        (ResponseFile::Word | ResponseFile::Structured(_) | ResponseFile::Loose(_), _) => {}
     }
     let posting = Posting {
         root,

@@ -145,6 +145,7 @@ impl<'a> Scribe<'a> {
             findings_packet: packet.as_ref().map(|_| self.path.clone()),
             round: Some(self.review.round),
             validated_head,
+            unbound: false,
             examined: None,
             follow_ups: None,
             withheld_side_effects: None,

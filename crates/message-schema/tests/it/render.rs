@@ -234,6 +234,7 @@ fn body() -> impl Strategy<Value = (MessageType, Body)> {
                 findings_packet: None,
                 round: None,
                 validated_head: None,
+                unbound: merge_ready,
                 examined: Some(Examined::default()),
                 follow_ups: None,
                 withheld_side_effects: None,

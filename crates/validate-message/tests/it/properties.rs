@@ -242,6 +242,7 @@ fn lgtm() -> impl Strategy<Value = Body> {
                 findings_packet: None,
                 round,
                 validated_head,
+                unbound: false,
                 examined: examined(round.unwrap_or(0)),
                 follow_ups: None,
                 withheld_side_effects: None,

@@ -32,7 +32,10 @@ pub(super) fn decide(context: &MessageContext<'_>, body: &ReviewLgtm) -> Result<
         return Err(refused(vec![over.fault()], Costs::Invocation));
     }
     let packet = context.posted.valid.findings();
-    let commit = head::approved(invocation, body.validated_head.as_ref());
+    let commit = match (&body.validated_head, body.unbound) {
+        (None, true) => None,
+        (validated, _) => head::approved(invocation, validated.as_ref()),
+    };
     let examination = evidence::examine(
         &review.reading,
         context.posted.valid.examined(),

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use chrono::{DateTime, TimeDelta, Utc};
 use judgement::rejection::Rejection;
 use judgement::{Patience, ReadMessage, Stop, Submission, Tentative, named_recipients};
 use message_schema::Message;
@@ -34,6 +35,11 @@ const BATCH_BYTES_MAX: usize = 4 * 1024 * 1024;
 
 /// The most messages in memory at once before they are judged.
 const PORTION: usize = 4;
+
+/// The time for which a file that may be unfinished, and then a backlog, holds up a deadline. Only the
+/// outboxes of the deadline's own review count. A deadline that passed hours ago, while the machine slept, also waits:
+/// the daemon finds the files that were finished by then at the same moment, and they may look too young to be read.
+pub(crate) const DEADLINE_GRACE: TimeDelta = TimeDelta::seconds(5);
 
 /// The pause before a file whose agent is unknown or whose packet cannot be read is tried again, in milliseconds.
 const RETRY_MS: u64 = 500;
@@ -358,6 +364,10 @@ impl Docket {
             Ok(read) => read,
             Err(stop) => return Ok(self.stopped(submission, None, stop, (seq, moment))),
         };
+        if self.is_past_deadline(found, outbox, &read.message, moment) {
+            let at = moment.mono.saturating_add(RETRY_MS);
+            return Ok(NextStep::LookAgain { at });
+        }
         let is_repeated = self.tentative.judge(moment.utc).is_repeated(&read);
         let mut packet = None;
         if !is_repeated {
@@ -392,6 +402,27 @@ impl Docket {
             }
             Err(stop) => Ok(self.stopped(submission, Some(&read.message), stop, (seq, moment))),
         }
+    }
+
+    /// True if a deadline of this agent was over when the file last changed, and is still to be applied because no
+    /// daemon ran in between. The file is judged after it, as it would have been.
+    fn is_past_deadline(
+        &self,
+        found: &OutboxFile,
+        agent: &AgentName,
+        message: &Message,
+        moment: Moment,
+    ) -> bool {
+        let Some(pr) = message.related_pr().filter(|_| is_review(message)) else {
+            return false;
+        };
+        let changed = DateTime::from_timestamp_nanos(found.stamp.mtime_ns);
+        let is_over =
+            |(at, _): (DateTime<Utc>, _)| at <= moment.utc && at + DEADLINE_GRACE < changed;
+        let mut reviews = self.tentative.state().reviews_of(&pr);
+        reviews.any(|(key, review)| {
+            review.mover_of(key) == Some(agent) && review.deadline().is_some_and(is_over)
+        })
     }
 
     /// Gives more time to a file whose writer may still be at work, or refuses it.

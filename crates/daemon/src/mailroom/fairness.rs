@@ -14,6 +14,7 @@ use workspace::orders;
 
 use super::sweeping::{BeforeListing, StepEnd};
 use super::{Mailroom, Pass};
+use crate::docket::DEADLINE_GRACE;
 
 /// The time for which a file that may be unfinished holds up an order, in milliseconds. It begins when the order is
 /// listed, because a round through many outboxes or on slow disks takes seconds.
@@ -23,10 +24,7 @@ const ORDER_GRACE_MS: u64 = 1_000;
 /// thousands of files is not judged by then.
 const BACKLOG_MS: u64 = 2_000;
 
-/// The time for which a file that may be unfinished, and then a backlog, holds up a deadline, in milliseconds. Only the
-/// outboxes of the deadline's own review count. A deadline that passed hours ago, while the machine slept, also waits:
-/// the daemon finds the files that were finished by then at the same moment, and they may look too young to be read.
-const DEADLINE_GRACE_MS: u64 = 5_000;
+const DEADLINE_GRACE_MS: u64 = DEADLINE_GRACE.num_milliseconds().cast_unsigned();
 
 /// The takes, orders and deadlines that wait for messages. When the time for files in doubt is over, a mark is set in
 /// the queue: files in front of it are judged first, files behind it are not waited for.

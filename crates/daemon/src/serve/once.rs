@@ -88,7 +88,8 @@ impl Daemon<'_> {
         loop {
             let now = self.clock.read();
             let was_in_step = self.mailroom.is_in_step();
-            let pass = untaken(self.mailroom.pass(now))?;
+            let mut pass = untaken(self.mailroom.pass(now))?;
+            pass.events += untaken(self.mailroom.keep_deadlines_in_turn(now))?.events;
             let done = self.clock.read().mono;
             // Time spent waiting for the log does not count: the files of this host had none of it.
             moved_at += done.saturating_sub(now.mono);

@@ -209,6 +209,29 @@ fn without_an_answer_the_review_is_escalated_at_the_next_start() {
 }
 
 #[test]
+fn a_response_begun_after_a_deadline_comes_too_late_although_no_daemon_ran() {
+    const DUE: u64 = 20 + RUNTIME_S.unsigned_abs();
+    for (finished, [accepted, refused, events]) in [(DUE + 5, [1, 0, 0]), (DUE + 6, [0, 1, 1])] {
+        let room = Room::with_an_open_review();
+        room.take();
+        assert_eq!(room.visit(20).events, 1, "it is taken");
+        room.approve(finished);
+        let mut mailroom = room.open();
+        let mut found = [0; 3];
+        for second in DUE + 60..DUE + 72 {
+            let Pass {
+                accepted,
+                refused,
+                events,
+                ..
+            } = turn(&mut mailroom, second.cast_signed() * 1_000);
+            found = [found[0] + accepted, found[1] + refused, found[2] + events];
+        }
+        assert_eq!(found, [accepted, refused, events], "finished at {finished}");
+    }
+}
+
+#[test]
 fn a_request_that_leaves_its_inbox_is_taken_and_its_seconds_count() {
     let room = Room::with_an_open_review();
     assert_eq!(room.visit(10).events, 0, "it still lies there");

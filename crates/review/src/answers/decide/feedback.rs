@@ -176,7 +176,7 @@ fn approve_by_rule(
 /// Returns the new findings that may still block in this round.
 fn new_blockers<'a>(
     policy: &Policy,
-    review: &Review,
+    review: &'a Review,
     invocation: &'a Invocation,
 ) -> NewBlockers<'a> {
     if review.fixes.is_some() {
@@ -186,7 +186,7 @@ fn new_blockers<'a>(
         (LateFindings::Defer, Some(report))
             if review.round_of_generation() > 1 && !report.touched_files.is_empty() =>
         {
-            NewBlockers::InTouched(&report.touched_files)
+            NewBlockers::InTouched([&report.touched_files, &review.reading.change.files])
         }
         (LateFindings::Block | LateFindings::Defer, _) => NewBlockers::Any,
     }

@@ -45,9 +45,9 @@ pub(crate) struct Response<'a> {
 pub(crate) enum NewBlockers<'a> {
     /// All.
     Any,
-    /// Below P0, those in files that the author touched and those that name what introduced them. Other blockers should
-    /// have been found in the first round.
-    InTouched(&'a [RepoPath]),
+    /// Below P0, those that name what introduced them, and those in files that the author touched: by its report or by
+    /// its request. Other blockers should have been found in the first round.
+    InTouched([&'a [RepoPath]; 2]),
     /// P0, and blockers outside the files of the claimed task: inside them the measure of a fix pull request is whether
     /// it fixes its task.
     OutsideTask,
@@ -304,7 +304,7 @@ impl<'a> Sheet<'a> {
                 let lies_in_touched = finding
                     .file
                     .as_ref()
-                    .is_some_and(|file| touched.contains(file));
+                    .is_some_and(|file| touched.iter().any(|files| files.contains(file)));
                 let is_late = thread.blocking
                     && thread.severity != Severity::P0
                     && !lies_in_touched

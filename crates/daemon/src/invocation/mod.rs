@@ -96,6 +96,8 @@ pub(crate) struct Runner {
     settling: Vec<Settling>,
     /// Requests that wait for their reviewer's mail to be judged before its command starts, and since when.
     put_off: BTreeMap<ReviewKey, u64>,
+    /// The authors' turns at each reviewer.
+    turns: queue::Turns,
     /// The time of the next attempt to make a run's folder; none while the attempts succeed.
     held_up_until: Option<u64>,
     /// The time at which the next day begins, if a request waits for it because its reviewer has used up its budget.
@@ -116,6 +118,7 @@ impl Default for Runner {
             live,
             settling,
             put_off: BTreeMap::new(),
+            turns: queue::Turns::default(),
             held_up_until: None,
             day_turns_at: None,
             tell,

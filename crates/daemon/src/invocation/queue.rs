@@ -1,5 +1,8 @@
 //! Decides which waiting requests get a command now, and starts it.
 
+use std::collections::BTreeMap;
+
+use chrono::{DateTime, Utc};
 use message_schema::id::AgentName;
 use review::{DayBudget, Event, Invocation, Review, ReviewKey, RuntimeClock, UsedUp, Which};
 use runner::folder::Folder;
@@ -11,11 +14,54 @@ use super::settle::Settling;
 use super::{MAIL_MS, Runner, start, unavailable};
 use crate::mailroom::Mailroom;
 
+/// A request that waits for its reviewer's command.
+struct WaitingRequest {
+    /// By its author's priority.
+    pick_up_by: DateTime<Utc>,
+    review: ReviewKey,
+    reviewer: AgentName,
+}
+
+/// The authors' turns at each reviewer. Priorities are the author's own word, so they order only its own requests: no
+/// number of urgent ones keeps another author waiting for more than one start.
+#[derive(Debug, Default)]
+pub(super) struct Turns {
+    /// For each reviewer and author, the number of its last start among all starts.
+    last: BTreeMap<(AgentName, AgentName), u64>,
+    starts: u64,
+}
+
+impl Turns {
+    /// Notes that a request of this author starts.
+    fn note(&mut self, reviewer: &AgentName, author: &AgentName) {
+        self.starts += 1;
+        self.last
+            .insert((reviewer.clone(), author.clone()), self.starts);
+    }
+
+    /// Orders the requests: every author's first before any author's second, and first the author that has waited
+    /// longest for its turn.
+    fn in_order(&self, mut due: Vec<WaitingRequest>) -> Vec<ReviewKey> {
+        due.sort_unstable_by(|a, b| (a.pick_up_by, &a.review).cmp(&(b.pick_up_by, &b.review)));
+        let mut places = BTreeMap::<_, u64>::new();
+        let turn = |it: WaitingRequest| {
+            let side = (it.reviewer, it.review.author.clone());
+            let last = self.last.get(&side).copied().unwrap_or(0);
+            let place = places.entry(side).or_default();
+            *place += 1;
+            (*place, last, it.pick_up_by, it.review)
+        };
+        let mut turns: Vec<_> = due.into_iter().map(turn).collect();
+        turns.sort_unstable();
+        turns.into_iter().map(|(_, _, _, review)| review).collect()
+    }
+}
+
 /// The pause before another start after the folder of a run could not be made, in milliseconds.
 const RETRY_MS: u64 = 1_000;
 
 impl Runner {
-    /// Starts the commands of waiting requests while there is room, those with the earliest pick-up deadline first.
+    /// Starts the commands of waiting requests while there is room. Authors take turns.
     pub(super) fn start_what_waits(
         &mut self,
         mailroom: &mut Mailroom,
@@ -44,15 +90,17 @@ impl Runner {
         Ok(told)
     }
 
-    /// The reviews whose request waits for a command, in the order of their pick-up deadlines.
+    /// The reviews whose request waits for a command, in the order in which their commands start.
     fn due(&self, mailroom: &Mailroom) -> Vec<ReviewKey> {
-        let mut due: Vec<_> = mailroom
+        let due = mailroom
             .open_requests()
             .filter(|waiting| self.is_due(mailroom, *waiting))
-            .map(|(key, _, open)| (open.pick_up_by, key.clone()))
-            .collect();
-        due.sort_unstable();
-        due.into_iter().map(|(_, key)| key).collect()
+            .map(|(key, review, open)| WaitingRequest {
+                pick_up_by: open.pick_up_by,
+                review: key.clone(),
+                reviewer: review.reviewer(key).clone(),
+            });
+        self.turns.in_order(due.collect())
     }
 
     /// True if the request has waited for its reviewer's mail, or does not have to.
@@ -75,6 +123,7 @@ impl Runner {
             .record_run(&Event::Started(Which::at_work(key, reviewer)), now)
             .inspect_err(|_| folder.remove())?;
         self.put_off.remove(key);
+        self.turns.note(reviewer, &key.author);
         // If the review's budget was lowered, recording the start has ended the review.
         let is_waiting = mailroom.reviewer(key) == Some(reviewer)
             && mailroom
@@ -194,4 +243,55 @@ fn is_ready(mailroom: &Mailroom, key: &ReviewKey) -> bool {
     let is_delivered =
         |open: &Invocation| start::request(mailroom.root(), reviewer, &open.request).is_some();
     !mailroom.has_mail(reviewer) && review.phase.invocation().is_some_and(is_delivered)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Makes a waiting request, `PR AUTHOR REVIEWER`, with a deadline in this many hours.
+    fn waiting(words: &str, hours: i64) -> WaitingRequest {
+        let mut words = words.split(' ');
+        let pr = words
+            .next()
+            .and_then(|pr| pr.parse().ok())
+            .expect("a number");
+        let mut agent = || AgentName::new(words.next().expect("a name")).expect("a name");
+        let (author, reviewer) = (agent(), agent());
+        WaitingRequest {
+            pick_up_by: DateTime::UNIX_EPOCH + chrono::TimeDelta::hours(hours),
+            review: ReviewKey::new(None, &pr, author, reviewer.clone()),
+            reviewer,
+        }
+    }
+
+    #[test]
+    fn authors_take_turns_and_priorities_order_only_their_own_requests() {
+        let mut turns = Turns::default();
+        let mut due = vec![
+            ("1 mallory codex", 2),
+            ("2 mallory codex", 1),
+            ("3 mallory codex", 3),
+            ("4 claude codex", 48),
+            ("5 claude codex", 24),
+            ("6 claude gemini", 50),
+        ];
+        let mut started = Vec::new();
+        while !due.is_empty() {
+            let requests = due.iter().map(|(words, hours)| waiting(words, *hours));
+            let next = turns
+                .in_order(requests.collect())
+                .swap_remove(0)
+                .pr
+                .to_string();
+            let at = due
+                .iter()
+                .position(|(words, _)| words.starts_with(&next))
+                .expect("it waits");
+            let it = waiting(due.remove(at).0, 0);
+            turns.note(&it.reviewer, &it.review.author);
+            started.push(next);
+        }
+        assert_eq!(started, ["2", "5", "6", "1", "4", "3"]);
+    }
 }

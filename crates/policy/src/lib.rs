@@ -97,7 +97,8 @@ pub enum EvidenceMode {
 
 /// Patterns of paths. `?` matches one character and `*` any number of them within a name; `**` matches any number of
 /// folders; a pattern that ends with `/` matches everything below. A pattern without a `/` matches a name in any
-/// folder.
+/// folder. A path that is a folder of the pattern itself matches as well: there it is a link or a submodule, and a
+/// change of it changes everything below.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct HumanPaths(Vec<String>);
 
@@ -115,8 +116,12 @@ impl HumanPaths {
         self.0.is_empty()
     }
 
-    /// True if a pattern matches the path.
+    /// True if a pattern matches the path, which may be written as git quotes it.
     pub fn admits(&self, path: &str) -> bool {
+        self.admits_plain(path) || unquoted(path).is_some_and(|path| self.admits_plain(&path))
+    }
+
+    fn admits_plain(&self, path: &str) -> bool {
         let path: Vec<&str> = path.split('/').collect();
         self.0.iter().any(|pattern| {
             let whole = match pattern.strip_suffix('/') {
@@ -125,21 +130,34 @@ impl HumanPaths {
                 None => format!("**/{pattern}"),
             };
             let parts: Vec<&str> = whole.split('/').collect();
-            is_below(&parts, &path)
+            let is_folders = |part: &&str| *part == "**";
+            parts.starts_with(&path)
+                || is_match(&parts, &path, is_folders, |part, name| is_like(part, name))
         })
     }
 }
 
-/// Compares name by name; `**` stands for any number of names, at the end for at least one.
-fn is_below(pattern: &[&str], path: &[&str]) -> bool {
-    let at_the_end = (pattern.last() == Some(&"**")).then_some("*");
-    let pattern: Vec<&str> = pattern.iter().copied().chain(at_the_end).collect();
-    is_match(
-        &pattern,
-        path,
-        |part| *part == "**",
-        |part, name| is_like(part, name),
-    )
+/// The path that git quotes like this: within `"`, with escapes as in C.
+fn unquoted(path: &str) -> Option<String> {
+    let inner = path.strip_prefix('"')?.strip_suffix('"')?;
+    let mut bytes = Vec::new();
+    let mut rest = inner.bytes();
+    while let Some(byte) = rest.next() {
+        let plain = match byte {
+            b'\\' => match rest.next()? {
+                high @ b'0'..=b'3' => [rest.next()?, rest.next()?]
+                    .iter()
+                    .fold(high - b'0', |all, digit| (all << 3) | (digit & 7)),
+                letter => match b"abtnvfr".iter().zip(7..).find(|(one, _)| **one == letter) {
+                    Some((_, control)) => control,
+                    None => letter,
+                },
+            },
+            other => other,
+        };
+        bytes.push(plain);
+    }
+    Some(String::from_utf8_lossy(&bytes).into_owned())
 }
 
 fn is_like(pattern: &str, name: &str) -> bool {
@@ -450,15 +468,29 @@ mod tests {
             ("**/*.tf", "main.tf"),
             ("**/*.tf", "a/b/main.tf"),
             ("a?.rs", "ab.rs"),
+            ("deploy/", r#""deploy/x\ty.sh""#),
+            ("deploy/", r#""deploy/\377.sh""#),
+            (
+                ".github/workflows/*.yml",
+                r#"".github/workflows/e\001vil.yml""#,
+            ),
+            ("grün/*\"", r#""gr\303\274n/\"\"""#),
+            ("\"a/", "\"a/b\""),
+            // A link or a submodule where the folder was.
+            ("deploy/", "deploy"),
+            ("deploy/prod/*.sh", "deploy"),
+            ("deploy/prod/*.sh", "deploy/prod"),
+            ("**/migrations/**", "db/migrations"),
         ] {
             assert!(admits(pattern, path), "{pattern} {path}");
         }
         for (pattern, path) in [
-            (".github/", ".github"),
+            (".github/", ".gitignore"),
             (".github/", "a/.github/x"),
             ("db/*.tf", "main.tf"),
             ("db/*.tf", "a/db/main.tf"),
-            ("**/migrations/**", "migrations"),
+            ("*/deploy/", "src"),
+            ("deploy/", r#""deploy\057x"#),
             ("a?.rs", "a.rs"),
         ] {
             assert!(!admits(pattern, path), "{pattern} {path}");

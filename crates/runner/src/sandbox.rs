@@ -10,7 +10,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use git::Repository;
+use git::{Repository, Store};
 use serde::{Deserialize, Serialize};
 
 use crate::program;
@@ -218,10 +218,7 @@ impl Sandbox {
         };
         walls.bind(how, top);
         if let Some(store) = &store {
-            walls.hide(&store.common);
-            for part in store.parts.iter().chain(&store.borrowed) {
-                walls.bind("--ro-bind-try", part);
-            }
+            self.history(store, walls)?;
             let config = run.folder.join("gitconfig");
             std::fs::write(&config, &store.config)?;
             walls.cover(&config, &store.common.join("config"));
@@ -243,6 +240,68 @@ impl Sandbox {
             }
         }
         Ok(())
+    }
+
+    /// Shows the parts of the history. The author of the code writes the repository, so a part that is elsewhere needs
+    /// the permission of the section.
+    fn history(&self, store: &Store, walls: &mut Walls) -> io::Result<()> {
+        if !store.top.join(".git").exists() {
+            return Err(io::Error::other(format!(
+                "the repository names {} as its worktree, where no `.git` is: correct its `core.worktree`",
+                store.top.display()
+            )));
+        }
+        walls.hide(&store.common);
+        for part in &store.parts {
+            let Some(at) = real(part)? else { continue };
+            let place = part.parent().map(Path::canonicalize).transpose()?;
+            let place = place
+                .zip(part.file_name())
+                .map(|(dir, name)| dir.join(name));
+            if place.as_ref() != Some(&at) && !self.may_read(&at)? {
+                return Err(not_shown(part, "a part of the history", &at));
+            }
+            walls.cover(&at, part);
+        }
+        for lender in &store.borrowed {
+            let Some(at) = real(lender)? else { continue };
+            if !self.may_read(&at)? {
+                return Err(not_shown(
+                    &store.common.join("objects/info/alternates"),
+                    "a lender of objects",
+                    &at,
+                ));
+            }
+            walls.cover(&at, lender);
+        }
+        Ok(())
+    }
+
+    /// True if the section names this path, which has no links, or a directory above it.
+    fn may_read(&self, path: &Path) -> io::Result<bool> {
+        for read in &self.reads {
+            if real(read)?.is_some_and(|read| path.starts_with(read)) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+}
+
+fn not_shown(named: &Path, what: &str, at: &Path) -> io::Error {
+    io::Error::other(format!(
+        "{} makes {} {what}, which the sandbox does not show: add it to `reads` in the agent's section if the command \
+         may read it, or correct the repository",
+        named.display(),
+        at.display(),
+    ))
+}
+
+/// The path without links; `None` if it leads nowhere.
+fn real(path: &Path) -> io::Result<Option<PathBuf>> {
+    match path.canonicalize() {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        real => real.map(Some),
     }
 }
 
@@ -277,5 +336,63 @@ impl Walls {
                 self.0.env(name, value);
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The error of a command's walls after this script ran in its repository, or its command line.
+    fn walls(script: &str, reads: &[&str]) -> Result<String, String> {
+        let place = tempfile::tempdir().expect("a directory");
+        let place = place.path().canonicalize().expect("it exists");
+        let script = format!("mkdir code run keys; git init -q code; cd code; {script}");
+        let ran = Command::new("sh")
+            .args(["-ec", &script])
+            .current_dir(&place)
+            .status();
+        assert!(ran.expect("a shell").success(), "{script}");
+        let sandbox = Sandbox {
+            root: place.join("room"),
+            reads: reads.iter().map(|read| place.join(read)).collect(),
+            ..Sandbox::default()
+        };
+        let (folder, code) = (place.join("run"), place.join("code"));
+        let run = Walled {
+            folder: &folder,
+            command: &["true".to_owned()],
+            workdir: &code,
+            tree: &code,
+        };
+        match sandbox.agent(&run) {
+            Ok(command) => Ok(format!("{command:?}")),
+            Err(error) => Err(error.to_string()),
+        }
+    }
+
+    #[test]
+    fn a_repository_shows_no_path_outside_it_that_the_section_does_not_name() {
+        let scripts = [
+            "echo ../../../keys > .git/objects/info/alternates",
+            "echo $PWD/../keys > .git/objects/info/alternates",
+            "echo / > .git/objects/info/alternates",
+            // The config is in the shared directory.
+            "echo .. > .git/objects/info/alternates",
+            "ln -s ../../keys .git/reftable",
+            "rm -r .git/refs; ln -s ../../keys .git/refs",
+        ];
+        for script in scripts {
+            let error = walls(script, &[]).expect_err(script);
+            assert!(error.contains("`reads`"), "{script}: {error}");
+        }
+        for script in [&scripts[..2], &scripts[4..]].concat() {
+            let line = walls(script, &["keys"]).expect(script);
+            assert!(line.contains("/keys\" "), "{line}");
+        }
+        let line = walls("ln -s nowhere .git/shallow", &[]).expect("nothing to show");
+        assert!(!line.contains("shallow"), "{line}");
+        let error = walls("git config core.worktree $PWD/..", &[]).expect_err("no worktree");
+        assert!(error.contains("core.worktree"), "{error}");
     }
 }

@@ -122,12 +122,17 @@ fn check(root: &Path, message: &Message) -> Result<(), Violations> {
     let input = match message.packet_path() {
         None => PacketInput::NotNamed,
         Some(path) => {
-            match regular_file::read_beneath(root, path.as_str().as_ref(), PACKET_BYTES_MAX) {
+            let path = Path::new(path.as_str());
+            let found = match spool::check_packet_path(path) {
+                Ok(()) => regular_file::read_beneath(root, path, PACKET_BYTES_MAX),
+                Err(why) => Err(io::Error::other(why)),
+            };
+            match found {
                 Ok(Some(bytes)) => {
                     read = bytes;
                     PacketInput::Bytes(&read)
                 }
-                Ok(None) => no_packet(root, path.as_str()),
+                Ok(None) => no_packet(root, path),
                 Err(error) if error.kind() == io::ErrorKind::NotFound => PacketInput::Missing,
                 Err(error) => PacketInput::Unsafe(error.to_string()),
             }
@@ -137,7 +142,7 @@ fn check(root: &Path, message: &Message) -> Result<(), Violations> {
 }
 
 /// Says why a path is no packet: too large, or not a regular file, or reached through a link.
-fn no_packet(root: &Path, path: &str) -> PacketInput<'static> {
+fn no_packet(root: &Path, path: &Path) -> PacketInput<'static> {
     let data = root.join(path).symlink_metadata();
     if data.is_ok_and(|data| data.is_file() && data.len() > PACKET_BYTES_MAX) {
         return PacketInput::TooLarge;

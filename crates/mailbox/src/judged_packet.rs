@@ -16,54 +16,87 @@ use crate::mailboxes::MailboxEntry;
 /// whole ledger takes seconds.
 const SEARCHED_MAX: u64 = 1_000;
 
-/// Returns the text of a message's packet, and an alert if its file differs from the ledger. Returns what the
-/// file has if this user cannot read the ledger or the record is too old.
+/// Returns the text of a message's packet, and an alert if its file has other bytes than the ledger, or if this user
+/// cannot tell: then the text is what the file has now. A packet elsewhere than in `packets/` is not read, because the
+/// reader may read more than the sender.
 pub fn of(root: &Path, letter: &MailboxEntry) -> (Option<String>, Option<ToldAlert>) {
     let Some(packet) = &letter.packet else {
         return (None, None);
     };
+    let told = |code: &str, message: String| {
+        Some(ToldAlert {
+            code: code.to_owned(),
+            message,
+            thread: None,
+        })
+    };
+    let shown = escaped(packet);
+    if let Err(why) = spool::check_packet_path(packet.as_ref()) {
+        let what = format!("the packet `{shown}` is not shown: {why}");
+        return (None, told("packet_unsafe", what));
+    }
     let file = regular_file::read_beneath(root, packet.as_ref(), PACKET_BYTES_MAX);
     let is_missing = matches!(&file, Err(error) if error.kind() == io::ErrorKind::NotFound);
     let file = file
         .ok()
         .flatten()
         .and_then(|bytes| String::from_utf8(bytes).ok());
-    let Some(judged) = in_ledger(root, letter) else {
-        return (file, None);
-    };
-    let is_changed = !is_missing && file.as_ref() != Some(&judged);
-    let alert = is_changed.then(|| ToldAlert {
-        code: "packet_differs".to_owned(),
-        message: format!(
-            "{} differs from what the daemon judged; this is the packet that it judged",
-            escaped(packet)
-        ),
-        thread: None,
-    });
-    (Some(judged), alert)
+    match in_ledger(root, letter) {
+        InLedger::Judged(judged) => {
+            let is_changed = !is_missing && file.as_ref() != Some(&judged);
+            let what = format!(
+                "{shown} differs from what the daemon judged; this is the packet that it judged"
+            );
+            let alert = is_changed.then(|| told("packet_differs", what)).flatten();
+            (Some(judged), alert)
+        }
+        InLedger::NotFound if file.is_some() => {
+            let what = format!(
+                "{shown} is shown as it is now, which may not be what the daemon judged: its writer can change it, and \
+                 this user cannot compare it with the ledger"
+            );
+            (file, told("packet_unproven", what))
+        }
+        InLedger::NotFound | InLedger::WithoutPacket => (file, None),
+    }
+}
+
+/// The record of a message.
+enum InLedger {
+    /// It has this packet.
+    Judged(String),
+    /// The daemon read no packet for it.
+    WithoutPacket,
+    /// None of the last [`SEARCHED_MAX`] records that this user can read.
+    NotFound,
 }
 
 /// Returns the packet of the record that accepted these very bytes.
-fn in_ledger(root: &Path, letter: &MailboxEntry) -> Option<String> {
+fn in_ledger(root: &Path, letter: &MailboxEntry) -> InLedger {
     let digest = Digest::of(letter.text.as_bytes());
-    let end = Tail::open(root, Since::End).ok()?.seq();
-    let since = match end.saturating_sub(SEARCHED_MAX) {
-        0 => Since::Beginning,
-        seq => Since::Record(seq),
-    };
-    let mut found = None;
+    let mut found = InLedger::NotFound;
     let mut look = |entry: &spool::Entry| {
         let original = entry.original.as_ref();
         if original.and_then(|original| original.digest) == Some(digest)
             && let Ok(record) = serde_json::from_str::<Record>(entry.decision.get())
             && let Some(accepted) = record.accepted()
         {
-            found.clone_from(&accepted.packet);
+            let packet = accepted.packet.clone();
+            found = packet.map_or(InLedger::WithoutPacket, InLedger::Judged);
         }
         Ok(())
     };
-    Tail::open(root, since).ok()?.read(&mut look).ok()?;
-    found
+    let tail = Tail::open(root, Since::End).and_then(|end| {
+        let since = match end.seq().saturating_sub(SEARCHED_MAX) {
+            0 => Since::Beginning,
+            seq => Since::Record(seq),
+        };
+        Tail::open(root, since)?.read(&mut look)
+    });
+    match tail {
+        Ok(_) => found,
+        Err(_) => InLedger::NotFound,
+    }
 }
 
 #[cfg(test)]
@@ -142,9 +175,17 @@ mod tests {
         };
 
         // The ledger does not have the message.
-        for (kind, packet) in [("judged", Some("judged")), ("pipe", None), ("link", None)] {
+        let unproven = (
+            Some("judged".to_owned()),
+            Some("packet_unproven".to_owned()),
+        );
+        for (kind, expected) in [
+            ("judged", unproven),
+            ("pipe", (None, None)),
+            ("link", (None, None)),
+        ] {
             put(kind);
-            assert_eq!(shown(), (packet.map(str::to_owned), None), "{kind}");
+            assert_eq!(shown(), expected, "{kind}");
         }
 
         let opened = Spool::open(root, Arc::new(Os), &mut |_| Ok(())).expect("a spool");
@@ -162,6 +203,25 @@ mod tests {
             put(kind);
             let expected = (Some("judged".to_owned()), alert.map(str::to_owned));
             assert_eq!(shown(), expected, "{kind}");
+        }
+    }
+    #[test]
+    fn no_file_outside_packets_is_shown_as_a_packet() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let root = directory.path();
+        let claude = AgentName::new("claude").expect("a name");
+        workspace::directory::init(root, std::slice::from_ref(&claude)).expect("a workspace");
+        for path in ["settled.toml", "packets/../settled.toml", "/etc/hostname"] {
+            let text = format!("id: m-1\nrelated_packet: {path}\n");
+            std::fs::write(root.join("agents/claude/inbox/m.yaml"), text).expect("a message");
+            let bag = AgentMailboxes::new(root, &claude);
+            let letters = bag.messages(MailboxPlace::Inbox).expect("a list");
+            let (text, alert) = of(root, &letters[0]);
+            assert_eq!(text, None, "{path}");
+            assert_eq!(
+                alert.map(|alert| alert.code).as_deref(),
+                Some("packet_unsafe")
+            );
         }
     }
 }

@@ -96,6 +96,7 @@ impl Said {
     fn add(&mut self, root: &Path, letter: &MailboxEntry, agents: &[&AgentName]) {
         let packet = || {
             let path = Path::new(letter.packet.as_ref()?);
+            spool::check_packet_path(path).ok()?;
             regular_file::read_beneath(root, path, PACKET_BYTES_MAX).ok()?
         };
         let created = letter.created_at_utc.as_deref().unwrap_or_default();

@@ -51,7 +51,7 @@ pub use crate::intake::{
 pub use crate::layout::{Layout, is_candidate};
 pub use crate::ledger::{FORMAT_VERSION, NotALine, TornTail, Verified};
 pub use crate::mailbox::{Mailbox, NotAMailbox};
-pub use crate::packet::PacketRead;
+pub use crate::packet::{PacketRead, check_packet_path};
 pub use crate::presence::{Presence, PresenceMemory};
 pub use crate::read_only::{Folded, fold_ledger, read_ledger, read_ledger_to, verify};
 pub use crate::recover::{Opened, Recovery};

@@ -136,7 +136,7 @@ pub(crate) fn read(
     owner: Option<u32>,
     now: Now,
 ) -> Result<PacketRead, SpoolError> {
-    if let Err(reason) = check(path) {
+    if let Err(reason) = check_packet_path(path) {
         return Ok(PacketRead::Unsafe(reason.into()));
     }
     match kind(root, path) {
@@ -202,7 +202,7 @@ fn kind(root: &OpenRoot, path: &Path) -> io::Result<FileKind> {
 
 /// Refuses a path that does not lead into `packets/`: the daemon may be able to read more than the agent that names a
 /// path, and it passes on what it reads.
-fn check(path: &Path) -> Result<(), &'static str> {
+pub fn check_packet_path(path: &Path) -> Result<(), &'static str> {
     let mut first = true;
     for component in path.components() {
         match component {

@@ -4,6 +4,7 @@
 
 pub mod changes;
 mod repository;
+mod size;
 mod store;
 mod worktree;
 

@@ -207,7 +207,13 @@ impl Repository {
     /// [finished](Self::finish).
     pub(crate) fn command(&self, args: &[&str]) -> Command {
         let mut git = Command::new("git");
-        git.arg("-C").arg(&self.directory).args(QUIET).args(args);
+        git.arg("-C")
+            .arg(&self.directory)
+            .args(QUIET)
+            .args(args)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
         for name in OF_OTHERS {
             git.env_remove(name);
         }
@@ -225,9 +231,6 @@ impl Repository {
             directory: self.directory.clone(),
             source,
         };
-        git.stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped());
         let mut child = git.spawn().map_err(not_run)?;
         let mut stdin = child.stdin.take().expect("it was piped");
         let written = std::thread::scope(|scope| {

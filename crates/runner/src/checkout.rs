@@ -19,6 +19,9 @@ use spool::Layout;
 const HALF: &str = "note";
 const HALF_AGE: Duration = Duration::from_secs(60);
 
+/// The largest tree by default, in MiB.
+pub const MIB_MAX: u64 = 4096;
+
 /// The tree of one run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Checkout {
@@ -37,6 +40,13 @@ pub struct Checkout {
     /// the agent's program.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub leave_out: Vec<String>,
+    /// The most that its files may take on the disk, in MiB.
+    #[serde(default = "mib_max")]
+    pub mib_max: u64,
+}
+
+fn mib_max() -> u64 {
+    MIB_MAX
 }
 
 /// The commit and the diff in the tree of a run.
@@ -62,6 +72,7 @@ impl Checkout {
             commit,
             tree: trees(root).join(id),
             leave_out: Vec::new(),
+            mib_max: MIB_MAX,
         }
     }
 
@@ -86,9 +97,33 @@ impl Checkout {
                 self.commit
             )));
         }
+        self.check_size(&repository, trees)?;
         repository
             .add_worktree(&self.tree, &self.commit)
             .map_err(told)
+    }
+
+    /// Fails if the files would take more than their limit, or more than half of what is free: the ledger and all
+    /// mailboxes are on the same disk.
+    fn check_size(&self, repository: &Repository, trees: &Path) -> io::Result<()> {
+        let disk = rustix::fs::statvfs(trees)?;
+        let half = disk.f_bavail.saturating_mul(disk.f_frsize) >> 20 >> 1;
+        let (max, why) = if half < self.mib_max {
+            (half, "half of what is free on its disk: free some space")
+        } else {
+            (
+                self.mib_max,
+                "the limit: raise `tree_mib_max` in `[runner]` if that is meant",
+            )
+        };
+        let size = repository.size_up_to(&self.commit, max.saturating_mul(1 << 20));
+        match size.map_err(told)? {
+            Some(_) => Ok(()),
+            None => Err(io::Error::other(format!(
+                "the files of the commit {} take more than {max} MiB, {why}",
+                self.commit
+            ))),
+        }
     }
 
     /// Removes from the tree what the agent must not see.

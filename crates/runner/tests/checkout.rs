@@ -163,3 +163,40 @@ fn a_note_that_is_being_written_is_left_alone_and_one_that_was_cut_off_is_remove
     assert_eq!(begun.left(), []);
     assert!(!half.exists());
 }
+
+#[test]
+fn a_commit_whose_files_take_more_than_the_limit_is_not_checked_out() {
+    let begun = Begun::new();
+    let code = begun.place.path().join("code");
+    let commit = |script: &str| {
+        let made = format!("{script}; git rev-parse HEAD");
+        CommitSha::new(sh(&code, &made)).expect("a commit")
+    };
+    let large = commit("truncate -s 2M large; git add large; git commit -qm large");
+    // Ten levels of ten directories, and one empty file: a few objects name ten billion files.
+    let bomb = commit(
+        "it=\"100644 blob $(git hash-object -w --stdin < /dev/null)\"
+         for level in 1 2 3 4 5 6 7 8 9 10; do
+             all=$(for n in 0 1 2 3 4 5 6 7 8 9; do printf '%s\\t%s\\n' \"$it\" $n; done)
+             it=\"040000 tree $(echo \"$all\" | git mktree)\"
+         done
+         git reset -q --soft $(git commit-tree -m bomb ${it##* })",
+    );
+    for (commit, mib_max, is_made) in [(&large, 1, false), (&large, 3, true), (&bomb, 4096, false)]
+    {
+        let checkout = Checkout {
+            commit: commit.clone(),
+            mib_max,
+            ..begun.checkout.clone()
+        };
+        let made = checkout.make();
+        assert_eq!(made.is_ok(), is_made, "{mib_max}: {made:?}");
+        assert_eq!(checkout.tree.exists(), is_made);
+        if let Err(error) = made {
+            let error = error.to_string();
+            assert!(error.contains("MiB"), "{error}");
+        }
+        checkout.remove().expect("nothing is left");
+    }
+    assert_eq!(begun.left(), []);
+}

@@ -63,7 +63,10 @@ pub(super) fn start(
     let open = review.phase.invocation().ok_or_else(gone)?;
 
     let commits = (review.reading.change.base.as_ref(), open.head.as_ref());
-    let place = CodePlace::of(mailroom.root(), agent, &id, commits)?;
+    let mut place = CodePlace::of(mailroom.root(), agent, &id, commits)?;
+    if let Some(checkout) = &mut place.checkout {
+        checkout.mib_max = mailroom.config().runner.tree_mib_max;
+    }
     let mut values = values(mailroom, key, review, (&folder, &place), now);
     let told = prompt::fill(&template(mailroom.root(), agent)?, &values);
     Folder::write(&folder.prompt(), &told)?;

@@ -20,6 +20,9 @@ pub struct RunnerSection {
     /// The seconds that each validation command may take in a run's own tree: 0 (run none) to 86 400.
     #[serde(deserialize_with = "validation_s")]
     pub validation_s: u64,
+    /// The most that the files of a run's own tree may take on the disk, in MiB: 1 to 1 048 576.
+    #[serde(deserialize_with = "tree_mib_max")]
+    pub tree_mib_max: u64,
     /// The last line with which a reviewer approves.
     #[serde(deserialize_with = "word")]
     pub pass: String,
@@ -38,6 +41,7 @@ impl Default for RunnerSection {
             concurrent: 2,
             warn_s: 60,
             validation_s: 600,
+            tree_mib_max: runner::checkout::MIB_MAX,
             pass,
             fail,
             done,
@@ -116,6 +120,10 @@ fn warn_s<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u64, D::Error> {
 
 fn validation_s<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u64, D::Error> {
     field::within(deserializer, "runner.validation_s", 0..=86_400)
+}
+
+fn tree_mib_max<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u64, D::Error> {
+    field::within(deserializer, "runner.tree_mib_max", 1..=1_048_576)
 }
 
 /// Reads a signal word. It is compared with a whole line, so surrounding white space or a line break could never match.

@@ -76,6 +76,7 @@ fn the_template_shows_every_key_with_its_default() {
         "concurrent",
         "warn_s",
         "validation_s",
+        "tree_mib_max",
         "pass",
         "fail",
         "done",

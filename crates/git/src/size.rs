@@ -1,0 +1,56 @@
+//! The size of a commit's files, without making them: a small pack can hold a tree that fills a disk.
+
+use std::io::{BufRead as _, BufReader, Read as _};
+use std::process::Stdio;
+
+use message_schema::id::CommitSha;
+
+use crate::repository::{GitError, Repository};
+
+/// The bytes that a disk allots at a time, even to an empty file.
+const BLOCK: u64 = 4096;
+
+impl Repository {
+    /// Returns the bytes that the files of a commit take on a disk; `None` if they take more than `max`. Ends git
+    /// there, because a few trees can name billions of files.
+    pub fn size_up_to(&self, commit: &CommitSha, max: u64) -> Result<Option<u64>, GitError> {
+        let args = ["ls-tree", "-r", "-l", "-z", "--full-tree", commit.as_str()];
+        let not_run = |source| GitError::NotRun {
+            directory: self.directory().to_owned(),
+            source,
+        };
+        let mut git = self.command(&args);
+        git.stdin(Stdio::null());
+        let mut child = git.spawn().map_err(not_run)?;
+        let listed = BufReader::new(child.stdout.take().expect("it was piped"));
+        let mut sum: u64 = 0;
+        for entry in listed.split(0) {
+            sum = sum.saturating_add(size(&entry.map_err(not_run)?));
+            if sum > max {
+                // It may have ended by itself.
+                let _ = child.kill();
+                child.wait().map_err(not_run)?;
+                return Ok(None);
+            }
+        }
+        let mut errors = String::new();
+        let mut said = child.stderr.take().expect("it was piped");
+        said.read_to_string(&mut errors).map_err(not_run)?;
+        match child.wait().map_err(not_run)?.success() {
+            true => Ok(Some(sum)),
+            false => Err(GitError::Unusable {
+                what: format!("git cannot list the files of {commit}: {}", errors.trim()),
+            }),
+        }
+    }
+}
+
+/// The size of one entry: `<mode> <type> <id> <size>`, a tab, and the path. A submodule has `-`.
+fn size(entry: &[u8]) -> u64 {
+    let about = entry.split(|byte| *byte == b'\t').next();
+    let about = String::from_utf8_lossy(about.unwrap_or_default()).into_owned();
+    let size = about.split_ascii_whitespace().nth(3);
+    let size = size.and_then(|size| size.parse::<u64>().ok()).unwrap_or(0);
+    // Each entry takes a block, also if it is empty.
+    size.div_ceil(BLOCK).max(1).saturating_mul(BLOCK)
+}

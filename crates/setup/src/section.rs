@@ -302,6 +302,7 @@ impl SetUp {
             path: path.clone(),
             source,
         };
+        let _lock = atomic_file::lock(root).map_err(failed)?;
         let before = match config::read_text(&path) {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => String::new(),
             read => read.map_err(failed)?,
@@ -489,6 +490,27 @@ mod tests {
         };
         assert!(has_tools(SetUpForm::Mcp));
         assert!(!has_tools(SetUpForm::Plain) && !has_tools(SetUpForm::Sandbox));
+    }
+
+    #[test]
+    fn commands_at_once_each_leave_their_section() {
+        let root = tempfile::tempdir().expect("a directory");
+        let names = (0..8).map(|n| AgentName::new(format!("r{n}")).expect("a name"));
+        let names: Vec<AgentName> = names.collect();
+        let add = |name: &AgentName| {
+            set_up(KnownProgram::Codex)
+                .write(root.path(), name, OtherCommand::Kept)
+                .expect("written");
+        };
+        std::thread::scope(|scope| {
+            for name in &names {
+                scope.spawn(|| add(name));
+            }
+        });
+        let text = std::fs::read_to_string(root.path().join(FILE)).expect("a file");
+        for name in &names {
+            assert!(text.contains(&format!("[agents.{name}]")), "{name}: {text}");
+        }
     }
 
     #[test]

@@ -1,9 +1,11 @@
 //! Replaces a file atomically, and renames a file to a free name.
 
-use std::fs::Permissions;
+use std::fs::{File, Permissions, TryLockError};
 use std::io::{self, Write as _};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
+use std::thread;
+use std::time::Duration;
 
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 use rustix::io::Errno;
@@ -11,6 +13,29 @@ use tempfile::Builder;
 
 /// The mode of a new file, before the umask.
 const NEW_FILE_MODE: u32 = 0o666;
+
+/// The number of attempts to lock a directory, and the pause between two.
+const ATTEMPTS: u32 = 100;
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// Locks a directory for a command that reads one of its files, changes the text and replaces the file: of two such
+/// commands at once, the second would undo the first. Creates the directory if it is missing, and waits up to 10 s for
+/// another command. Dropping the answer unlocks it.
+pub fn lock(directory: &Path) -> io::Result<File> {
+    std::fs::create_dir_all(directory)?;
+    let directory = File::open(directory)?;
+    for _ in 0..ATTEMPTS {
+        match directory.try_lock() {
+            Ok(()) => return Ok(directory),
+            Err(TryLockError::WouldBlock) => thread::sleep(PAUSE),
+            Err(TryLockError::Error(error)) => return Err(error),
+        }
+    }
+    Err(io::Error::new(
+        io::ErrorKind::TimedOut,
+        "another process holds a lock on its directory for more than 10 s: end it, or try again",
+    ))
+}
 
 /// Replaces a file's text and keeps its mode; creates the file and its directory if they are missing. Replaces the
 /// target of a symbolic link, not the link.

@@ -104,6 +104,7 @@ fn change(root: &Path, change: impl FnOnce(&mut DocumentMut)) -> Result<(), Fail
     let failed = |error: std::io::Error| {
         Failure::plain(Exit::Failed, format!("{}: {error}", path.display()))
     };
+    let _lock = atomic_file::lock(root).map_err(failed)?;
     let before = text(root)?;
     let invalid = |error| Failure::new(Exit::Usage, &error);
     Config::parse(&before, &path).map_err(invalid)?;

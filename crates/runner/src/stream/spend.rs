@@ -64,13 +64,40 @@ impl SpendMeter {
     }
 }
 
-/// Adds up these fields; a missing one counts as 0.
+/// The largest amount that is counted, in tokens and in dollars: beyond any limit, and far from where numbers end. A
+/// program that reports more has used up every budget.
+const TOKENS_MAX: u64 = 1_000_000_000_000_000;
+const DOLLARS_MAX: f64 = 1_000_000_000.0;
+
+/// Adds up these fields; a missing or negative one counts as 0.
 pub(super) fn sum(value: &Value, fields: &[&str]) -> u64 {
-    let numbers = fields.iter().filter_map(|field| value[*field].as_u64());
+    let number = |value: &Value| {
+        #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
+        let whole = value.as_u64().or(value.as_f64().map(|it| it as u64));
+        whole.map(|it| it.min(TOKENS_MAX))
+    };
+    let numbers = fields.iter().filter_map(|field| number(&value[*field]));
     numbers.fold(0, u64::saturating_add)
 }
 
-/// Reads an amount in dollars as micro-dollars; 0 if it is missing.
+/// Reads an amount in dollars as micro-dollars; 0 if it is missing or negative.
 pub(super) fn dollars(value: &Value) -> u64 {
-    value.as_f64().and_then(micro_usd).unwrap_or(0)
+    let dollars = value.as_f64().map(|dollars| dollars.min(DOLLARS_MAX));
+    dollars.and_then(micro_usd).unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_amount_beyond_all_limits_is_not_counted_as_nothing() {
+        let read = |text: &str| serde_json::from_str::<Value>(text).expect("JSON");
+        assert_eq!(dollars(&read("1e308")), 1_000_000_000_000_000);
+        assert_eq!(dollars(&read("-1e308")), 0);
+        let tokens = |text: &str| sum(&read(text), &["a", "b"]);
+        assert_eq!(tokens(r#"{"a":1e30,"b":2}"#), TOKENS_MAX + 2);
+        assert_eq!(tokens(r#"{"a":18446744073709551615}"#), TOKENS_MAX);
+        assert_eq!(tokens(r#"{"a":-5,"b":2}"#), 2);
+    }
 }

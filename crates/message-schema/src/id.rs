@@ -178,10 +178,13 @@ impl Repo {
 }
 
 impl CommitSha {
-    /// True if both name the same commit: one is a prefix of the other, in any case.
+    /// True if both name the same commit: one is an abbreviation of the other, in any case. A whole name abbreviates
+    /// nothing.
     pub fn same_commit(&self, other: &Self) -> bool {
         let shared = self.0.len().min(other.0.len());
-        self.0.as_bytes()[..shared].eq_ignore_ascii_case(&other.0.as_bytes()[..shared])
+        let are_whole = self.is_whole() && other.is_whole();
+        (!are_whole || self.0.len() == other.0.len())
+            && self.0.as_bytes()[..shared].eq_ignore_ascii_case(&other.0.as_bytes()[..shared])
     }
 
     /// True if it is a full SHA-1 or SHA-256 commit name; an abbreviation may fit many.
@@ -328,6 +331,11 @@ mod tests {
         let sha = |t| CommitSha::new(t).expect("a commit");
         assert!(sha("abc1234").same_commit(&sha("ABC1234def")));
         assert!(!sha("abc1234").same_commit(&sha("abc1235")));
+        let [forty, sixty_four] = [40, 64].map(|digits| "a".repeat(digits));
+        let (sha1, sha256) = (sha(&forty), sha(&sixty_four));
+        assert!(!sha1.same_commit(&sha256) && !sha256.same_commit(&sha1));
+        let short = sha("aaaaaaa");
+        assert!(short.same_commit(&sha1) && short.same_commit(&sha256));
         assert!(!sha("abc1234").is_whole() && sha(&"a".repeat(40)).is_whole());
     }
 

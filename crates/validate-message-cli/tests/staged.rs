@@ -339,7 +339,7 @@ fn a_packet_that_no_message_names_is_checked_by_itself() {
 
 #[cfg(unix)]
 #[test]
-fn a_staged_symlink_is_no_message_and_no_way_to_a_packet() {
+fn a_staged_symlink_is_refused_and_no_way_to_a_packet() {
     let repository = Repository::new();
     repository.write(&format!("{OUTBOX}/f.yaml"), FEEDBACK);
     repository.write("elsewhere/r1.yaml", PACKET);
@@ -352,8 +352,11 @@ fn a_staged_symlink_is_no_message_and_no_way_to_a_packet() {
     repository.assert(
         &[],
         1,
-        &["agents/codex/outbox/f.yaml:9:20: packet_unsafe"],
-        "1 file",
+        &[
+            "agents/codex/outbox/f.yaml:9:20: packet_unsafe",
+            "agents/codex/outbox/g.yaml: not_a_file",
+        ],
+        "2 files, 2 refused",
     );
 }
 
@@ -415,4 +418,47 @@ fn a_staged_file_past_the_limit_is_told_and_the_next_one_read() {
         "agents/codex/outbox/b.yaml:5:11: envelope_field_invalid",
     ];
     repository.assert(&[], 1, &found, "2 files, 2 refused");
+}
+
+#[test]
+fn a_link_in_place_of_mail_stops_the_commit() {
+    for link in [
+        "agents/codex/outbox/a.yaml",
+        "agents/codex/outbox",
+        "agents/codex",
+        "agents",
+    ] {
+        let repository = Repository::new();
+        repository.write("elsewhere/a.yaml", NOTE);
+        let at = repository.path().join(link);
+        fs::create_dir_all(at.parent().expect("a directory")).expect("made");
+        std::os::unix::fs::symlink(repository.path().join("elsewhere"), &at).expect("a link");
+        repository.git(&["add", "."]);
+        let output = repository.validate(&[]);
+        let said = String::from_utf8_lossy(&output.stdout).into_owned()
+            + &String::from_utf8_lossy(&output.stderr);
+        assert!(!output.status.success(), "{link}: {said}");
+        assert!(said.contains("not_a_file"), "{link}: {said}");
+    }
+}
+
+#[test]
+fn a_replaced_object_is_judged_as_the_commit_has_it() {
+    let repository = Repository::new();
+    let path = format!("{OUTBOX}/a.yaml");
+    let hash = |text: &str| {
+        repository.write(&path, text);
+        let output = repository
+            .command("git")
+            .args(["hash-object", "-w", &path])
+            .output();
+        String::from_utf8(output.expect("git can be run").stdout)
+            .expect("an id")
+            .trim()
+            .to_owned()
+    };
+    let (good, bad) = (hash(NOTE), hash("not: a message\n"));
+    repository.git(&["add", "."]);
+    repository.git(&["replace", &bad, &good]);
+    assert!(!repository.validate(&[]).status.success());
 }

@@ -4,9 +4,10 @@
 use std::io;
 use std::path::PathBuf;
 
-use message_schema::{Message, line, parse};
+use message_schema::{Code, Message, line, parse};
 use validate_message::{
-    PacketInput, Violation, Violations, check, check_delivered, check_packet, is_packet,
+    Level, PacketInput, Source, Violation, Violations, check, check_delivered, check_packet,
+    is_packet,
 };
 
 use super::packet::{self, FoundPacket};
@@ -40,6 +41,11 @@ pub(crate) fn judge(subject: &Subject, lookup: &Lookup) -> Verdict {
 }
 
 fn outcome(subject: &Subject, lookup: &Lookup, texts: &mut Texts) -> io::Result<Outcome> {
+    if matches!(subject, Subject::Staged(blob) if blob.is_link) {
+        let violations = vec![link_in_place_of_mail()];
+        let is_cut = false;
+        return Ok(Outcome::Judged { violations, is_cut });
+    }
     texts.message = bytes(subject, lookup)?;
     let (mut violations, is_cut) = match parse(&texts.message) {
         Ok(message) if is_packet_alone(subject, &message) => alone(&texts.message),
@@ -56,6 +62,21 @@ fn outcome(subject: &Subject, lookup: &Lookup, texts: &mut Texts) -> io::Result<
     };
     lookup.severities.weigh(subject, &mut violations);
     Ok(Outcome::Judged { violations, is_cut })
+}
+
+/// The daemon follows no link to a message or in the path of a mailbox.
+fn link_in_place_of_mail() -> Violation {
+    Violation {
+        code: Code::NotAFile,
+        level: Level::Error,
+        file: Source::Message,
+        place: None,
+        field: None,
+        message: "a symbolic link is in place of a message or of a mailbox".to_owned(),
+        found: None,
+        expected: Some("a regular file below real directories".to_owned()),
+        fix: Some("stage the file itself in place of the link".to_owned()),
+    }
 }
 
 /// True if the file is a findings packet rather than a message. Its fields decide, or its place if it has none of id,

@@ -96,9 +96,11 @@ pub(super) fn git(args: &[&str]) -> io::Result<Vec<u8>> {
     ))
 }
 
-/// Returns a git command that reads patterns as written here, whatever the environment sets.
+/// Returns a git command that reads patterns as written here, whatever the environment sets, and each object itself,
+/// not what `git replace` shows in its place: the commit has the object.
 pub(super) fn command() -> Command {
     let mut command = Command::new("git");
+    command.arg("--no-replace-objects");
     for variable in ["LITERAL", "GLOB", "NOGLOB", "ICASE"] {
         command.env_remove(format!("GIT_{variable}_PATHSPECS"));
     }

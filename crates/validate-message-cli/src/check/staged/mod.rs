@@ -37,6 +37,8 @@ pub(crate) struct Staged {
 pub(crate) struct Blob {
     /// Its path relative to the current directory, as one would type it.
     pub(crate) shown: String,
+    /// True if it is a symbolic link in place of a message or of a mailbox.
+    pub(crate) is_link: bool,
     /// Its path from the top.
     path: String,
     id: String,
@@ -66,7 +68,7 @@ impl Staged {
     }
 
     /// Lists what the next commit makes worth checking: the messages it adds or changes, those whose packet it changes
-    /// or removes, and the packets it adds or changes that no message names. If paths are given, only those below them,
+    /// or removes, the packets it adds or changes that no message names, and the links in place of mail. If paths are given, only those below them,
     /// and the given files themselves in any directory.
     pub(crate) fn subjects(&self, paths: &[PathBuf]) -> io::Result<Vec<Blob>> {
         let wanted: Vec<String> = paths.iter().map(|path| self.inside(path)).collect();
@@ -102,12 +104,18 @@ impl Staged {
                 subjects.insert(path, &entry.id);
             }
         }
-        let blob = |(path, id): (&str, &str)| Blob {
+        let links = self.changed.iter().filter(|(path, entry)| {
+            entry.is_symlink && is_in_place_of_mail(path) && (is_wanted(path) || is_checked(path))
+        });
+        let links = links.map(|(path, entry)| (path.as_str(), entry.id.as_str()));
+        let blob = |(path, id): (&str, &str), is_link| Blob {
             shown: self.shown(path),
+            is_link,
             path: path.to_owned(),
             id: id.to_owned(),
         };
-        Ok(subjects.into_iter().map(blob).collect())
+        let files = subjects.into_iter().map(|subject| blob(subject, false));
+        Ok(files.chain(links.map(|link| blob(link, true))).collect())
     }
 
     /// Lists the messages of the index that name one of these packets, each with its blob and the packet.
@@ -266,6 +274,14 @@ impl Staged {
 fn is_message(path: &str) -> bool {
     let path = Path::new(path);
     place::is_named_as_message(path) && place::workspace_around_mailbox(path).is_some()
+}
+
+/// True if a link here is within a mailbox, or is one, or leads to one: it is a mailbox, an agent or `agents`.
+fn is_in_place_of_mail(path: &str) -> bool {
+    ["", "outbox", "any/outbox"].iter().any(|below| {
+        let path = Path::new(path).join(below);
+        place::workspace_around_mailbox(&path).is_some()
+    })
 }
 
 fn is_beneath_packets(path: &str) -> bool {

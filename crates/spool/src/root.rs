@@ -235,7 +235,7 @@ impl OpenRoot {
     ) -> Result<(), SpoolError> {
         let create = || match self.disk.open(&dir.handle, name.as_ref(), OpenMode::New) {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-                self.disk.remove(&dir.handle, name.as_ref())?;
+                self.clear(dir, name)?;
                 self.disk.open(&dir.handle, name.as_ref(), OpenMode::New)
             }
             result => result,
@@ -249,6 +249,25 @@ impl OpenRoot {
             written
         });
         written.map_err(|source| self.error_at("write", dir, name, source))
+    }
+
+    pub(crate) fn no_free_name(&self, dir: &Dir, name: &FileName) -> SpoolError {
+        let taken = io::ErrorKind::AlreadyExists.into();
+        self.error_at("find a free name for", dir, name, taken)
+    }
+
+    /// Frees a name for a file of ours. A directory there, which may be another user's, moves to a name that nobody
+    /// foresees.
+    fn clear(&self, dir: &Dir, name: &FileName) -> io::Result<()> {
+        match self.disk.remove(&dir.handle, name.as_ref()) {
+            Err(error) if error.kind() == io::ErrorKind::IsADirectory => {
+                let now = std::time::UNIX_EPOCH.elapsed().unwrap_or_default();
+                let aside = PathBuf::from(format!(".settled-aside-{}", now.as_nanos()));
+                let (at, name) = (&dir.handle, name.as_ref());
+                self.disk.rename_new(at, name, at, &aside)
+            }
+            removed => removed,
+        }
     }
 
     /// Removes a file if it is there.

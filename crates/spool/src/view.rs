@@ -118,14 +118,12 @@ impl JudgedOriginals {
 
     pub(crate) fn add(&self, agent: &str, file: &FileName) {
         let mut agents = self.locked();
-        if !agents.contains_key(agent) {
-            agents.insert(agent.to_owned(), HashMap::new());
-        }
-        let files = agents.get_mut(agent).expect("it was there or was put in");
+        let files = agents.entry(agent.to_owned()).or_default();
         *files.entry(file.clone()).or_default() += 1;
     }
 
-    /// Forgets one record's claim on a file; called once the file has left the outbox, never before.
+    /// Forgets one record's claim on a file; called once the file has left the outbox, never before. What stays there
+    /// keeps its claim, or it would be judged again and again.
     pub(crate) fn release(&self, agent: &str, file: &FileName) {
         let mut agents = self.locked();
         let Some(files) = agents.get_mut(agent) else {

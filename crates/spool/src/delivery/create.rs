@@ -35,12 +35,7 @@ pub(crate) fn publish(
             return Ok(name.clone());
         }
     }
-    Err(root.error_at(
-        "find a free name for",
-        dir,
-        file,
-        io::ErrorKind::AlreadyExists.into(),
-    ))
+    Err(root.no_free_name(dir, file))
 }
 
 /// Renames without replacing; false if the name is taken.

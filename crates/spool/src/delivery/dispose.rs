@@ -72,6 +72,11 @@ impl LaneQueue {
                     touched.file_before(&away.path, file, pos.seq);
                     pass.came_back.push((agent.to_owned(), name));
                 }
+                Disposition::Left => {
+                    self.finish(pos);
+                    slice.spend(1);
+                    continue;
+                }
             }
             judged.release(agent, &original.file);
             self.finish(pos);
@@ -89,6 +94,8 @@ pub(crate) enum Disposition {
     Gone,
     /// The outbox holds other bytes under this name: new input.
     New(FileName),
+    /// It is another user's directory that this user may not move. It stays, and nothing waits for it.
+    Left,
 }
 
 /// One original on its way from the outbox to where the record puts it.
@@ -109,7 +116,7 @@ impl Disposal<'_> {
             return self.already_gone();
         };
         if self.is_original(&there)? {
-            return self.move_away();
+            return self.move_away(there.kind == FileKind::Directory);
         }
         self.keep_accepted()?;
         if self.is_torn_original()? {
@@ -154,7 +161,7 @@ impl Disposal<'_> {
         Ok(found.is_some_and(|found| create::is_remains(&found, text.as_bytes())))
     }
 
-    fn move_away(&self) -> Result<Disposition, SpoolError> {
+    fn move_away(&self, is_directory: bool) -> Result<Disposition, SpoolError> {
         for name in self.away_name().variants(self.seq) {
             let root = self.root;
             let (outbox, away) = (&self.outbox.handle, &self.away.handle);
@@ -180,6 +187,10 @@ impl Disposal<'_> {
                 Err(error) if error.kind() == io::ErrorKind::CrossesDevices => {
                     return self.carry_away();
                 }
+                // To move a directory, one must be able to write into it.
+                Err(error) if error.kind() == io::ErrorKind::PermissionDenied && is_directory => {
+                    return Ok(Disposition::Left);
+                }
                 Err(source) => {
                     return Err(root.error_at(
                         "put away",
@@ -190,10 +201,7 @@ impl Disposal<'_> {
                 }
             }
         }
-        let taken = io::ErrorKind::AlreadyExists.into();
-        Err(self
-            .root
-            .error_at("find a free name for", self.away, self.away_name(), taken))
+        Err(self.root.no_free_name(self.away, self.away_name()))
     }
 
     /// Compares a file that was just put away with what was judged, unless its stamp already proves it.
@@ -229,13 +237,7 @@ impl Disposal<'_> {
                 }
             }
         }
-        let taken = io::ErrorKind::AlreadyExists.into();
-        Err(self.root.error_at(
-            "find a free name for",
-            self.outbox,
-            &self.original.file,
-            taken,
-        ))
+        Err(self.root.no_free_name(self.outbox, &self.original.file))
     }
 
     /// Handles a name that is no longer in the outbox: an earlier process put the file away, or its writer took it
@@ -278,18 +280,15 @@ impl Disposal<'_> {
                 create::repair(self.root, self.away, &temporary, &name, bytes)
             }
             create::Remains::Damaged(..) | create::Remains::Absent => {
-                self.root.write_new(self.away, &temporary, bytes)?;
-                create::publish(
-                    self.root,
-                    self.away,
-                    &temporary,
-                    self.away_name(),
-                    self.seq,
-                    bytes,
-                )
-                .map(|_| ())
+                self.write_away(&temporary, bytes).map(drop)
             }
         }
+    }
+
+    fn write_away(&self, temporary: &FileName, bytes: &[u8]) -> Result<FileName, SpoolError> {
+        let (root, away, name) = (self.root, self.away, self.away_name());
+        root.write_new(away, temporary, bytes)?;
+        create::publish(root, away, temporary, name, self.seq, bytes)
     }
 
     /// Copies and then removes the file if the two directories are separate mounts, where a rename fails.
@@ -310,15 +309,7 @@ impl Disposal<'_> {
             return Ok(Disposition::New(self.original.file.clone()));
         }
         let temporary = layout::away_temporary(self.seq);
-        self.root.write_new(self.away, &temporary, &bytes)?;
-        let name = create::publish(
-            self.root,
-            self.away,
-            &temporary,
-            self.away_name(),
-            self.seq,
-            &bytes,
-        );
+        let name = self.write_away(&temporary, &bytes);
         let name = name.inspect_err(|_| {
             // At the next try both directories may be on one file system, and no new copy would replace this one.
             let _ = self.root.remove(self.away, &temporary);

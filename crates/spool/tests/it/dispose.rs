@@ -261,3 +261,43 @@ fn an_original_whose_bytes_are_away_already_is_only_removed_from_the_outbox() {
     );
     assert!(workspace.show("agents/claude/outbox").is_empty());
 }
+
+#[test]
+fn a_directory_that_may_not_be_moved_stays_and_its_outbox_waits_for_nothing() {
+    const EACCES: i32 = 13;
+    let workspace = workspace();
+    let path = workspace.path("agents/claude/outbox/a.yaml");
+    std::fs::create_dir(&path).expect("a directory");
+    let disk = Arc::new(FaultyDisk::new(BOOT));
+    let mut daemon = Daemon::start(&workspace, Arc::clone(&disk) as _).expect("a start");
+    scan(&mut daemon.intake, &daemon.spool.view(), &daemon.agents);
+    let mut found = daemon.intake.take(&daemon.spool.view(), LATER, 1).found;
+    commit(&mut daemon, &found.pop().expect("the directory"));
+    disk.set(Some(DiskFault::FailRename(EACCES)));
+    let _ = daemon.spool.deliver(LATER.mono);
+    disk.set(None);
+    let lanes = daemon.spool.deliver(LATER.mono + 60_000);
+    assert!(lanes.expect("a pass").parked.is_empty());
+    assert_eq!(daemon.spool.waiting(), 0);
+    assert!(path.is_dir());
+    // It is not judged again, and the rest of the outbox goes on.
+    workspace.write("agents/claude/outbox/b.yaml", FIRST);
+    daemon.run().expect("a run");
+    assert_eq!(daemon.spool.view().next_seq(), 3);
+    let inbox = workspace.show("agents/codex/inbox");
+    assert_eq!(inbox.get("b.yaml").map(String::as_str), Some(FIRST));
+}
+
+#[test]
+fn a_directory_with_the_name_of_a_temporary_file_holds_up_no_delivery() {
+    let workspace = workspace();
+    for name in [".settled-1.tmp", ".settled-1.tmp/with", ".settled-2.tmp"] {
+        let path = workspace.path("agents/codex/inbox").join(name);
+        std::fs::create_dir(path).expect("a directory");
+    }
+    workspace.write("agents/claude/outbox/a.yaml", FIRST);
+    let mut daemon = Daemon::start(&workspace, Arc::new(FaultyDisk::new(BOOT))).expect("a start");
+    daemon.run().expect("a run");
+    let inbox = workspace.show("agents/codex/inbox");
+    assert_eq!(inbox.get("a.yaml").map(String::as_str), Some(FIRST));
+}

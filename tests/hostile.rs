@@ -73,7 +73,7 @@ fn response() -> String {
     seed::review_message("review_feedback", "f-1", AGENT, "claude", "86", &body)
 }
 
-/// Writes the document into a workspace, with files that look an hour old.
+/// Writes the document into a workspace.
 pub fn lay(root: &Path, document: &Hostile) {
     let files = [
         (
@@ -85,6 +85,5 @@ pub fn lay(root: &Path, document: &Hostile) {
     for (path, bytes) in files {
         let Some(bytes) = bytes else { continue };
         std::fs::write(&path, bytes).expect("room");
-        crate::age(path);
     }
 }

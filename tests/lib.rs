@@ -26,9 +26,9 @@ pub mod tool;
 pub mod wait;
 
 use std::fs::File;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::time::{Duration, SystemTime};
 
 use tempfile::TempDir;
 
@@ -115,13 +115,20 @@ pub fn names(directory: impl AsRef<Path>) -> Vec<String> {
     list(directory).into_iter().filter_map(name).collect()
 }
 
-/// Makes a file look an hour old, so that the daemon does not wait for more of it.
-pub fn age(path: impl AsRef<Path>) {
-    let an_hour_ago = SystemTime::now() - Duration::from_secs(3600);
-    let file = File::options()
-        .write(true)
-        .open(path)
-        .expect("the file is there");
-    file.set_modified(an_hour_ago)
-        .expect("a file's time can be set");
+/// Returns once a new file is younger than this one: the times of files have a granularity of some milliseconds.
+pub fn younger_than(path: impl AsRef<Path>) {
+    let path = path.as_ref();
+    let probe = path.with_extension("probe");
+    let changed = |path: &Path| {
+        let data = path.metadata().expect("the file is there");
+        (data.ctime(), data.ctime_nsec())
+    };
+    loop {
+        File::create(&probe).expect("a file to write");
+        let is_younger = changed(&probe) > changed(path);
+        std::fs::remove_file(&probe).expect("it was made");
+        if is_younger {
+            return;
+        }
+    }
 }

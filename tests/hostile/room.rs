@@ -1,9 +1,14 @@
 //! A mailroom without its own process, to separate the cost of a document from that of a process.
+use std::time::Duration;
+
 use daemon::mailroom::{Mailroom, Pass};
 use tempfile::TempDir;
 use workspace::clock::Clock;
 
 use super::{AGENT, Hostile, lay, request};
+
+/// A file that has not changed for so long is whole, in milliseconds.
+const LATER_MS: u64 = 60_000;
 
 /// A workspace in memory in which a review waits for its response.
 pub struct Room {
@@ -28,7 +33,6 @@ impl Room {
         workspace::directory::init(directory.path(), &agents).expect("a workspace");
         let outbox = directory.path().join("agents/claude/outbox/request.yaml");
         crate::write(&outbox, &request());
-        crate::age(&outbox);
         let (mailroom, _) = Mailroom::open(directory.path()).expect("a start");
         let mut room = Self {
             directory,
@@ -44,10 +48,13 @@ impl Room {
         lay(self.directory.path(), document);
     }
 
-    /// Judges and delivers every file, including the reports.
+    /// Judges and delivers every file, including the reports, at a time when a file of now is old enough to be whole.
     pub fn judge(&mut self) -> Pass {
         self.mailroom.sweep().expect("a sweep");
-        self.mailroom.pass(self.clock.read()).expect("a pass")
+        let mut now = self.clock.read();
+        now.mono += LATER_MS;
+        now.utc += Duration::from_millis(LATER_MS);
+        self.mailroom.pass(now).expect("a pass")
     }
 
     /// Returns the size of the report on the document; 0 if it was accepted.

@@ -6,7 +6,7 @@ use std::process::Command;
 
 use settled_tests::mailroom::Mailroom;
 use settled_tests::seed::{self, Post};
-use settled_tests::{age, ledger, names, read, wait, write};
+use settled_tests::{ledger, names, read, wait, write, younger_than};
 
 const AGENTS: [&str; 2] = ["claude", "codex"];
 
@@ -357,10 +357,10 @@ fn messages_dropped_while_nobody_serves_are_judged_in_the_order_they_were_writte
         assert!(mailroom.once().status.success());
     }
     // Both of the author's next messages wait together. The request is only correct after the other, whose name sorts
-    // after it. (File times have a granularity of some milliseconds: the test sets its own.)
+    // after it.
     mailroom.post(addressed.from, "z.yaml", &addressed.text);
+    younger_than(mailroom.agent("claude", "outbox").join("z.yaml"));
     mailroom.post(second.from, "a.yaml", &second.text);
-    age(mailroom.agent("claude", "outbox").join("z.yaml"));
     let _daemon = mailroom.serve();
     assert_eq!(mailroom.delivered("codex", "a.yaml"), second.text);
     assert_eq!(phase(&mailroom).as_deref(), Some("reviewing"));

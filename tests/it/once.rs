@@ -4,7 +4,7 @@
 use std::process::Output;
 
 use settled_tests::mailroom::{Mailroom, said, settled, yaml};
-use settled_tests::{age, ledger, list, names, read, seed, write};
+use settled_tests::{ledger, list, names, read, seed, write};
 
 fn assert_exit(output: &Output, code: i32) {
     assert_eq!(output.status.code(), Some(code), "{}", said(output));
@@ -76,7 +76,6 @@ fn the_eight_other_types_are_delivered_and_start_no_review() {
 fn two_outboxes_are_emptied_and_a_bad_file_in_one_holds_up_nothing() {
     let mailroom = Mailroom::new(&["claude", "codex", "gemini"]);
     mailroom.post("claude", "1-bad.yaml", "id: [\n");
-    age(mailroom.agent("claude", "outbox").join("1-bad.yaml"));
     for n in 2..5 {
         let (to_codex, to_claude) = (format!("c{n}"), format!("x{n}"));
         mailroom.post(
@@ -418,7 +417,6 @@ fn a_record_that_is_not_understood_is_not_tried_again() {
         "one.yaml",
         &seed::note("question", "q-1", "claude", "codex", "?"),
     );
-    age(mailroom.agent("claude", "outbox").join("one.yaml"));
     assert_exit(&mailroom.once(), 0);
     let segment = list(mailroom.root().join(".settled/ledger"))
         .pop()

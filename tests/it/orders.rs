@@ -5,7 +5,7 @@ use std::process::Output;
 
 use serde_json::Value;
 use settled_tests::mailroom::{Mailroom, said};
-use settled_tests::{age, ledger, names, seed, wait, write};
+use settled_tests::{ledger, names, seed, wait, write};
 
 /// The review that every test is about, as `status` shows it.
 fn review(mailroom: &Mailroom) -> Value {
@@ -41,8 +41,6 @@ fn escalated() -> Mailroom {
 fn post_feedback(mailroom: &Mailroom) {
     let [_, feedback, ..] = seed::review();
     mailroom.post("codex", feedback.file, &feedback.text);
-    age(mailroom.agent("codex", "outbox").join(feedback.file));
-    age(mailroom.root().join(seed::PACKET));
 }
 
 #[test]
@@ -312,7 +310,6 @@ fn an_order_left_over_after_a_crash_counts_once() {
 fn what_is_no_order_is_put_aside_and_holds_up_no_other() {
     let mailroom = reviewing();
     mailroom.put(".settled/orders/0.json", "{");
-    age(mailroom.root().join(".settled/orders/0.json"));
     std::os::unix::fs::symlink(
         "/etc/hostname",
         mailroom.root().join(".settled/orders/1.json"),

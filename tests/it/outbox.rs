@@ -4,7 +4,7 @@
 use std::process::Output;
 
 use settled_tests::mailroom::{Mailroom, said};
-use settled_tests::{age, names, seed, wait, write};
+use settled_tests::{names, seed, wait, write};
 
 fn assert_exit(output: &Output, code: i32) {
     assert_eq!(output.status.code(), Some(code), "{}", said(output));
@@ -40,7 +40,6 @@ fn an_empty_file_is_refused_only_after_its_writer_had_time() {
     assert_eq!(mailroom.delivered("codex", "slow.yaml"), text);
 
     mailroom.post("claude", "never.yaml", "");
-    age(mailroom.agent("claude", "outbox").join("never.yaml"));
     assert_eq!(mailroom.refused("claude", "never.yaml")["refused"], "empty");
 }
 

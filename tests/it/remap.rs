@@ -433,7 +433,8 @@ fn an_approval_of_a_part_of_the_change_is_none_of_the_whole() {
     let main = repository.git(&["rev-parse", "main"]);
     let judged = |base: &str| {
         let mailroom = mailroom();
-        ask(&mailroom, "codex", &format!("{head}\"\nbase_sha: \"{base}"));
+        let asked = format!("{head}\"\nchanged_files: [text.txt]\nbase_sha: \"{base}");
+        ask(&mailroom, "codex", &asked);
         let words = format!("merge_ready: true\nvalidated_head: \"{head}\"");
         approve(&mailroom, "codex", &words);
         let output = check(&mailroom, &head, &repository.path(), "main");
@@ -568,7 +569,7 @@ fn the_clone_expands_the_commit_of_the_question_and_no_abbreviated_approval() {
     let output = check(&mailroom, &head, &repository.path(), "main");
     assert_eq!(output.status.code(), Some(8), "{}", said(&output));
     assert!(
-        said(&output).contains("name the whole id"),
+        said(&output).contains("holds for none"),
         "{}",
         said(&output)
     );

@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use settled_tests::mailroom::{Daemon, Mailroom};
-use settled_tests::{age, names, read, seed, wait, write};
+use settled_tests::{names, read, seed, wait, write};
 
 /// The limit for a message without a limit of its own.
 const SOON: Duration = Duration::from_secs(20);
@@ -66,7 +66,6 @@ fn ready_is_said_once_after_the_first_sweep_and_then_the_counts() {
     let mailroom = Mailroom::new(&["claude", "codex"]);
     let supervisor = Supervisor::of(&mailroom);
     mailroom.post("claude", "request.yaml", &seed::review()[0].text);
-    age(mailroom.agent("claude", "outbox").join("request.yaml"));
     let daemon = supervisor.start(&mailroom);
     let first = supervisor.next_within(SOON).expect("a notification");
     // The sweep has seen the file in the outbox and not judged it yet.
@@ -233,7 +232,6 @@ fn a_stop_finishes_the_current_batch_and_leaves_the_rest() {
             &file,
             &seed::note("question", &format!("q-{number}"), "claude", "codex", "?"),
         );
-        age(mailroom.agent("claude", "outbox").join(&file));
     }
     let daemon = supervisor.start(&mailroom);
     let inbox = mailroom.agent("codex", "inbox");

@@ -161,7 +161,8 @@ fn a_writer_that_dates_its_file_back_before_a_start_is_waited_for() {
     let (head, rest) = text.split_once("two").expect("a second line");
     let path = mailroom.agent("claude", "outbox").join("a.yaml");
     let mut file = begin(&path, head);
-    settled_tests::age(&path);
+    let an_hour_ago = std::time::SystemTime::now() - std::time::Duration::from_secs(3600);
+    file.set_modified(an_hour_ago).expect("its time can be set");
     let _daemon = mailroom.serve();
     std::thread::sleep(PAUSE);
     file.write_all(format!("two{rest}").as_bytes())

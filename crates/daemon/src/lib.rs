@@ -11,7 +11,6 @@ pub mod mailroom;
 mod metrics;
 pub mod schedule;
 pub mod serve;
-pub mod service;
 mod stderr;
 pub mod submit_order;
 mod supervisor;

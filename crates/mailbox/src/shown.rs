@@ -60,12 +60,11 @@ pub fn note(root: &Path, me: &AgentName, shown: &ShownRequest) {
 /// Records that the reviewer reads the request in this message, if it is one.
 pub fn note_letter(root: &Path, me: &AgentName, letter: &MailboxEntry) {
     let kind = letter.kind.as_deref().and_then(ReviewKind::from_word);
-    let [id, pr, from] = [&letter.id, &letter.pr, &letter.from].map(Option::as_deref);
+    let [id, from] = [&letter.id, &letter.from].map(Option::as_deref);
     let request = id.and_then(|id| id.parse().ok());
-    let pr = pr.and_then(|pr| PrNumber::new(pr).ok());
     let author = from.and_then(|from| AgentName::new(from).ok());
     if let (Some(ReviewKind::Request), Some(request), Some(pr), Some(author)) =
-        (kind, request, pr, author)
+        (kind, request, letter.pr.clone(), author)
     {
         note(
             root,

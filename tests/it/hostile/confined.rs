@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use settled_tests::mailroom::{Mailroom, said};
-use settled_tests::{age, binaries, list, names, read, seed, write};
+use settled_tests::{binaries, list, names, read, seed, write};
 
 /// The text of the files outside, which must appear nowhere.
 const SECRET: &str = "the canary sings";
@@ -112,7 +112,6 @@ fn besieged(outside: &Outside) -> Mailroom {
         "pr: 86\nbranch: b\ndiff_summary: s\n",
     );
     mailroom.post("claude", "request.yaml", &request);
-    age(mailroom.agent("claude", "outbox").join("request.yaml"));
     for (number, packet) in [
         "findings/link.yaml",
         "door/f.yaml",
@@ -132,9 +131,6 @@ fn besieged(outside: &Outside) -> Mailroom {
             &body,
         );
         mailroom.post("codex", &format!("f-{number}.yaml"), &text);
-        age(mailroom
-            .agent("codex", "outbox")
-            .join(format!("f-{number}.yaml")));
     }
     mailroom.post(
         "mallory",
@@ -142,7 +138,6 @@ fn besieged(outside: &Outside) -> Mailroom {
         &seed::note("question", "m-1", "mallory", "claude", "?"),
     );
     mailroom.post("mallory", "bad.yaml", "id: [");
-    age(mailroom.agent("mallory", "outbox").join("bad.yaml"));
     mailroom.post(
         "claude",
         "to-inboxer.yaml",

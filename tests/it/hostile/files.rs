@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use settled_tests::{age, wait};
+use settled_tests::wait;
 
 /// A writer's pause: longer than a finished file has to be unchanged.
 const PAUSE: Duration = Duration::from_millis(150);
@@ -23,11 +23,10 @@ pub(super) fn put(at: &Path, text: impl AsRef<[u8]>) {
     std::fs::write(at, text).expect("a file to write");
 }
 
-/// Writes a file that looks an hour old; renamed in, so that it never looks younger.
-pub(super) fn put_old(at: &Path, bytes: &[u8]) {
+/// Writes a file elsewhere and renames it in, so that it is whole from the first look.
+pub(super) fn put_whole(at: &Path, bytes: &[u8]) {
     let first = at.with_extension("part");
     put(&first, bytes);
-    age(&first);
     std::fs::rename(first, at).expect("a rename");
 }
 
@@ -159,7 +158,6 @@ pub(super) fn hard_linked(at: &Path, text: &str, _: &Path) {
     let root = at.ancestors().nth(4).expect("an outbox lies below a root");
     let target = root.with_file_name("hard-target");
     put(&target, text);
-    age(&target);
     std::fs::hard_link(target, at).expect("a link");
 }
 

@@ -405,7 +405,7 @@ impl CheckedReview {
                     let why = if is_whole {
                         "--repo-dir and --base expand it"
                     } else {
-                        "an approval has to name the whole id, because several commits may begin so"
+                        "an abbreviated approval holds for none, because several commits may begin so"
                     };
                     format!("approved {commit}, asked about {head}: {why}")
                 }

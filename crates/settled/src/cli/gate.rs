@@ -217,7 +217,13 @@ impl At {
         {
             Reason::NoApproval => context.command("status"),
             // A new request for a commit that matches the approved one would be refused as `already_approved`.
-            Reason::Abbreviated if !self.head.is_whole() && self.repo_dir.is_none() => {
+            Reason::Abbreviated
+                if self.repo_dir.is_none()
+                    && review
+                        .approved_commit
+                        .as_ref()
+                        .is_some_and(CommitSha::is_whole) =>
+            {
                 let (pr, head) = (&asked.pr, &asked.head);
                 context.command(&format!(
                     "gate check --pr {pr} --head {head}{repo} --repo-dir DIR --base REF"

@@ -3,11 +3,11 @@
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-use daemon::service::{
+use serde::Serialize;
+use setup::service::{
     FileChange, InstalledFile, ResolveError, Scope, Service, ServiceError, ServiceManager,
     ServiceRequest, Work,
 };
-use serde::Serialize;
 use spool::path_text::shown;
 
 use super::answer::CommandOutput;

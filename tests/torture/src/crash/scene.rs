@@ -194,7 +194,7 @@ fn other_request() -> Letter {
     request
 }
 
-/// Writes letters in order, each an hour old, so that the daemon waits for none.
+/// Writes letters, the times of their content in order.
 fn drop_all(root: &Path, letters: &[Letter]) {
     for (n, letter) in letters.iter().enumerate() {
         letters::post(root, letter);

@@ -256,7 +256,7 @@ fn what_is_printed_where_something_is_wrong_can_be_run() {
     );
     let mended = refused.once();
     assert!(mended.status.success(), "{}", said(&mended));
-    std::fs::remove_dir(refused.agent("codex", "archive")).expect("it is empty");
+    std::fs::remove_dir_all(refused.agent("codex", "archive")).expect("only receipts are there");
     all_can_be_run(
         "a directory is missing, and mail nobody sent",
         &refused,

@@ -45,6 +45,7 @@ fn started_again(node: &Node, expected: &Node) -> Result<(), Broken> {
         if let Some(review) = &mut review {
             review.since = standing.review.since;
             review.failed = None;
+            review.past_requests.clear();
             review.threads.values_mut().for_each(settle_thread);
         }
         if review.as_ref() != Some(&standing.review) {

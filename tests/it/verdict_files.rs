@@ -145,9 +145,17 @@ fn a_file_proves_its_approval_without_a_workspace() {
     let seal = data["seal"].as_str().expect("a seal");
     assert!(
         paper
-            .verify(HEAD, &["--anchor", last, "--seal", seal, "--pr", "086"])
+            .verify(HEAD, &["--seal", seal, "--pr", "086"])
             .status
             .success()
+    );
+    // A question, which the file does not hold, came before the end: the anchor says nothing about what is before.
+    let output = paper.verify(HEAD, &["--anchor", last, "--seal", seal]);
+    assert_eq!(output.status.code(), Some(8), "{}", said(&output));
+    assert!(
+        said(&output).contains("does not hold every record"),
+        "{}",
+        said(&output)
     );
     for (option, value) in [("--anchor", seal), ("--seal", last), ("--pr", "87")] {
         assert_eq!(
@@ -156,6 +164,38 @@ fn a_file_proves_its_approval_without_a_workspace() {
             "{option}"
         );
     }
+}
+
+#[test]
+fn an_anchor_binds_a_file_that_holds_every_record_up_to_it() {
+    let mailroom = approved(HEAD);
+    let paper = Paper::of(&mailroom, &[]);
+    let output = paper.verify(HEAD, &["--json"]);
+    let answer: serde_json::Value =
+        serde_json::from_slice(&output.stdout).expect("one JSON document");
+    let last = answer["data"]["ledger"]["last"].as_str().expect("a digest");
+    let output = paper.verify(HEAD, &["--anchor", last]);
+    assert!(output.status.success(), "{}", said(&output));
+
+    // The file ends before the ledger does.
+    mailroom.post(
+        "claude",
+        "note.yaml",
+        &seed::note("question", "q-1", "claude", "codex", "Which one?"),
+    );
+    mailroom.once();
+    let paper = Paper::of(&mailroom, &[]);
+    let output = paper.verify(HEAD, &["--json"]);
+    let answer: serde_json::Value =
+        serde_json::from_slice(&output.stdout).expect("one JSON document");
+    let last = answer["data"]["ledger"]["last"].as_str().expect("a digest");
+    let output = paper.verify(HEAD, &["--anchor", last]);
+    assert_eq!(output.status.code(), Some(8), "{}", said(&output));
+    assert!(
+        said(&output).contains("--anchor proves nothing"),
+        "{}",
+        said(&output)
+    );
 }
 
 #[test]

@@ -203,11 +203,8 @@ fn verify(args: &Verify, context: &Context) -> Result<Exit, Failure> {
     }
     let proof = verdict::prove(&file).map_err(|error| Failure::new(Exit::GateRefused, &error))?;
     let header = file.header;
-    let reviewers = if reviewers.is_empty() {
-        header.reviewers
-    } else {
-        reviewers.clone()
-    };
+    let named = Some(reviewers.clone()).filter(|named| !named.is_empty());
+    let reviewers = named.unwrap_or(header.reviewers);
     let asked = at.asked(header.pr, header.repo, reviewers);
     let verdict = at.judge(proof.state(), &asked)?;
     let proven = Proven {
@@ -269,6 +266,16 @@ fn not_the_one(args: &Verify, file: &VerdictFile) -> Option<String> {
                 file.header.ledger.last
             )
         }))
+        .or(anchor.and_then(|_| unreached(file)))
+}
+
+/// The reason the ledger's last digest proves nothing: a digest covers only the record before it.
+fn unreached(file: &VerdictFile) -> Option<String> {
+    let (last, count) = (file.header.ledger.records, file.records.len() as u64);
+    let first = file.records.first().map(|(_, entry)| entry.seq);
+    let is_reached = first.is_some_and(|first| last - first == count - 1);
+    let what = format!("it does not hold every record up to {last}, so --anchor proves nothing");
+    (!is_reached).then(|| what + "; expected all of them, or --seal")
 }
 
 fn read(path: &Path) -> Result<Vec<u8>, Failure> {

@@ -130,10 +130,11 @@ fn a_temporary_file_goes_only_if_nothing_depends_on_it() {
         &seed::note("question", "q-1", "claude", "codex", "?"),
     );
     mailroom.once();
-    // Of a delivered record, of an undelivered one, of a killed retry, and of somebody else.
+    // Of a delivered record, of an undelivered one, of a killed retry and a killed send, and of somebody else.
     leave(&mailroom, "inbox", ".settled-1.tmp");
     leave(&mailroom, "inbox", ".settled-9.tmp");
     leave(&mailroom, "outbox", ".settled-retry-7.tmp");
+    leave(&mailroom, "dead_letter", ".settled-send-01abc.tmp");
     leave(&mailroom, "outbox", ".theirs.tmp");
     write(
         mailroom
@@ -143,8 +144,7 @@ fn a_temporary_file_goes_only_if_nothing_depends_on_it() {
     );
     assert_eq!(state(&mailroom, "leftovers", &[]), "wrong");
     let mended = of(&mailroom, "leftovers", &["--fix"]);
-    let removed =
-        "removed agents/codex/outbox/.settled-retry-7.tmp, agents/codex/inbox/.settled-1.tmp";
+    let removed = "removed agents/codex/outbox/.settled-retry-7.tmp, agents/codex/inbox/.settled-1.tmp, agents/codex/dead_letter/.settled-send-01abc.tmp";
     assert_eq!(mended, [("fixed".to_owned(), removed.to_owned())]);
     assert!(
         mailroom

@@ -337,7 +337,7 @@ fn is_unneeded(case: &CheckContext<'_>, agent: &str, directory: &Path, name: &st
     let middle = name
         .trim_start_matches(".settled-")
         .trim_end_matches(".tmp");
-    if middle.starts_with("retry-") {
+    if middle.starts_with("retry-") || middle.starts_with("send-") {
         return true;
     }
     let (seq, n) = middle.split_once('.').unwrap_or((middle, "0"));

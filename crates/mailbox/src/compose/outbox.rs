@@ -77,12 +77,15 @@ pub fn write(
 }
 
 /// Writes a file under a hidden name, syncs it and renames it to its own name, which must be free. A kill before the
-/// rename leaves a file that nobody reads.
+/// rename leaves a file that nobody reads, which `settled doctor --fix` removes from a mailbox after a day.
 pub(super) fn write_new(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let directory = path
         .parent()
         .expect("a file of a workspace lies in a directory");
-    let temporary = directory.join(format!(".{}.tmp", workspace::clock::new_name()));
+    let temporary = directory.join(format!(
+        ".settled-send-{}.tmp",
+        workspace::clock::new_name()
+    ));
     let written = File::create_new(&temporary).and_then(|mut file| {
         let mode = file.metadata()?.permissions().mode();
         file.set_permissions(Permissions::from_mode(mode & 0o7777 | OTHERS_READ))?;

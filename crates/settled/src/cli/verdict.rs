@@ -273,7 +273,7 @@ fn not_the_one(args: &Verify, file: &VerdictFile) -> Option<String> {
 fn unreached(file: &VerdictFile) -> Option<String> {
     let (last, count) = (file.header.ledger.records, file.records.len() as u64);
     let first = file.records.first().map(|(_, entry)| entry.seq);
-    let is_reached = first.is_some_and(|first| last - first == count - 1);
+    let is_reached = first.is_some_and(|first| last.checked_sub(first) == count.checked_sub(1));
     let what = format!("it does not hold every record up to {last}, so --anchor proves nothing");
     (!is_reached).then(|| what + "; expected all of them, or --seal")
 }

@@ -3,6 +3,7 @@
 
 mod budget;
 mod field;
+pub(crate) use field::PERSON;
 mod handoff;
 mod ledger;
 mod metrics;

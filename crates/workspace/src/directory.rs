@@ -93,6 +93,10 @@ pub fn candidates(root: &Path) -> Result<Vec<AgentName>, SpoolError> {
 pub fn agent_name(text: &str) -> Result<AgentName, String> {
     match AgentName::new(text) {
         Ok(name) if name.is_daemon() => Err("`settled` is the daemon's own name".to_owned()),
+        Ok(name) if name.as_str() == config::PERSON => Err(
+            "`person` is reserved: in `reviewers` it stands for a person; choose another name"
+                .to_owned(),
+        ),
         Ok(name) => Ok(name),
         Err(error) => Err(error.to_string()),
     }
@@ -129,6 +133,15 @@ pub fn agent_of_this_user(root: &Path) -> Result<Option<AgentName>, SpoolError> 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn no_mailbox_has_the_name_of_the_daemon_or_of_a_person() {
+        let daemon = agent_name("settled").expect_err("the daemon's name");
+        assert!(daemon.contains("daemon"), "{daemon}");
+        let person = agent_name("person").expect_err("a reserved name");
+        assert!(person.contains("reserved"), "{person}");
+        assert!(agent_name("personal").is_ok());
+    }
 
     #[test]
     fn an_outbox_that_is_gone_or_a_link_proves_no_other_owner() {

@@ -96,11 +96,6 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<Exit, Failure> {
     let AgentCommand::Add(args) = &args.command;
     let root = context.workspace()?;
     let io = |error: std::io::Error| Failure::new(Exit::Failed, &error);
-    if args.name.as_str() == "person" {
-        let message =
-            "`person` is reserved: in `reviewers` it stands for a person; choose another name";
-        return Err(Failure::plain(Exit::Usage, message.to_owned()));
-    }
     let code = section::directory(&args.repository).map_err(|why| {
         let again = format!("agent add {} --program NAME --repository DIR", args.name);
         Failure::plain(Exit::NotFound, why).next(context.command_of(None, &again))

@@ -249,7 +249,7 @@ impl TryFrom<String> for Agent {
 }
 
 /// The word that may end a list of reviewers.
-const PERSON: &str = "person";
+pub(crate) const PERSON: &str = "person";
 
 /// Reads reviewers in the order in which they get a request. A person ends the list, whether given or not.
 pub(super) fn reviewers<'de, D: Deserializer<'de>>(

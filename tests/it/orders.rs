@@ -169,6 +169,11 @@ fn a_merged_pull_request_closes_its_review_and_a_push_makes_an_approval_stale() 
     assert_eq!(review(&mailroom)["stale"], true);
     let table = String::from_utf8_lossy(&mailroom.run(&["status"]).stdout).into_owned();
     assert!(table.contains("approved (stale)"), "{table}");
+
+    // A problem as long as somebody can do something about it.
+    assert_exit(&mailroom.run(&["problems"]), 6);
+    assert_exit(&mailroom.run(&["pr", "merged", "86"]), 0);
+    assert_exit(&mailroom.run(&["problems"]), 0);
 }
 
 #[test]

@@ -29,11 +29,32 @@ pub(crate) use validate::measure;
 
 pub(crate) type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
 
+/// The names of the measurements.
+const NAMES: [&str; 17] = [
+    "one",
+    "waiting",
+    "latency",
+    "neighbour",
+    "idle",
+    "agents",
+    "start",
+    "million",
+    "program",
+    "asks",
+    "page",
+    "hosts",
+    "join",
+    "rules",
+    "hostile",
+    "oacp",
+    "validate",
+];
+
 /// What to measure, and where.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Run only these: one, waiting, latency, neighbour, idle, agents, start, million, program, asks, page, hosts, join, rules, hostile, oacp, validate
-    #[arg(value_name = "WHAT")]
+    /// Run only these
+    #[arg(value_name = "WHAT", value_parser = clap::builder::PossibleValuesParser::new(NAMES))]
     only: Vec<String>,
     /// Directory to measure in [default: a fresh journaled ext4 image if this user may mount one, else target/bench]
     #[arg(long, value_name = "DIR")]

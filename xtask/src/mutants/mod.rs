@@ -134,6 +134,12 @@ pub(crate) fn run(args: &Args) -> Result<bool, String> {
         args.only.is_empty() || words.any(|word| mutant.name.contains(word.as_str()))
     };
     let mutants: Vec<Mutant> = Mutant::all(&root)?.into_iter().filter(is_asked).collect();
+    if mutants.is_empty() {
+        return Err(format!(
+            "no mutant's name contains {}",
+            args.only.join(" or ")
+        ));
+    }
     check_the_unbroken(&copy, &mutants)?;
 
     let mut table =

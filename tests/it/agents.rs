@@ -389,10 +389,16 @@ fn a_wait_for_a_verdict_passes_over_other_mail() {
 fn a_wait_for_a_verdict_ends_at_once_when_the_agent_itself_must_move() {
     let mailroom = Mailroom::new(&["claude", "codex"]);
     seed::lay_packet(mailroom.root());
-    for post in &seed::review()[..2] {
-        mailroom.post(post.from, post.file, &post.text);
-        mailroom.once();
-    }
+    let [request, feedback, ..] = seed::review();
+    mailroom.post(request.from, request.file, &request.text);
+    mailroom.once();
+    text(&run(&mailroom, "codex", &["take"]), 0);
+    let verdict = ["wait", "--timeout", "0", "--json", "--for", "verdict"];
+    let own = as_json(&run(&mailroom, "codex", &verdict), 6);
+    assert_eq!(own["data"]["reviews"][0]["move"], "yours");
+
+    mailroom.post(feedback.from, feedback.file, &feedback.text);
+    mailroom.once();
     text(&run(&mailroom, "claude", &["take"]), 0);
     let wait = |what: &[&str]| {
         let args = [&["wait", "--timeout", "0", "--json", "--for"], what].concat();

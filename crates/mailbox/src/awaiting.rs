@@ -127,8 +127,10 @@ impl MailWait<'_> {
             Some(pr) => my_reviews::of_pr(index.state(), pr, self.agent),
             None => my_reviews::of(index.state(), self.agent),
         };
-        let is_awaited = |mine: &MyReview| {
-            mine.role == "reviewer" || matches!(mine.whose, Move::Theirs | Move::Person)
+        let is_awaited = |mine: &MyReview| match mine.whose {
+            Move::Theirs | Move::Person => true,
+            Move::Nobody => mine.role == "reviewer",
+            Move::Yours => false,
         };
         if reviews.iter().any(is_awaited) || in_transit::has_any(self.root, self.agent, &folded) {
             return Ok(Vec::new());

@@ -115,17 +115,17 @@ pub fn names(directory: impl AsRef<Path>) -> Vec<String> {
     list(directory).into_iter().filter_map(name).collect()
 }
 
-/// Returns once a new file is younger than this one: the times of files have a granularity of some milliseconds.
+/// Returns once a new file is younger than this one by the milliseconds in which the daemon counts.
 pub fn younger_than(path: impl AsRef<Path>) {
     let path = path.as_ref();
     let probe = path.with_extension("probe");
     let changed = |path: &Path| {
         let data = path.metadata().expect("the file is there");
-        (data.ctime(), data.ctime_nsec())
+        data.ctime() * 1_000 + data.ctime_nsec() / 1_000_000
     };
     loop {
         File::create(&probe).expect("a file to write");
-        let is_younger = changed(&probe) > changed(path);
+        let is_younger = changed(&probe) > changed(path) + 1;
         std::fs::remove_file(&probe).expect("it was made");
         if is_younger {
             return;

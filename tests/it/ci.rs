@@ -77,6 +77,7 @@ fn every_step_runs_a_command_that_takes_these_options_and_no_text_from_elsewhere
             "$HEAD" => "9b2f41c07de1a3b85c6f2e94d1a07b3c5e8f6a21",
             "$PR" => "86",
             "$BASE" => "main",
+            "$GITHUB_REPOSITORY" => "owner/name",
             "$SEAL" => "sha256:0000000000000000000000000000000000000000000000000000000000000000",
             word => word,
         });

@@ -315,6 +315,12 @@ fn an_order_left_over_after_a_crash_counts_once() {
 fn what_is_no_order_is_put_aside_and_holds_up_no_other() {
     let mailroom = reviewing();
     mailroom.put(".settled/orders/0.json", "{");
+    // Its writer gave up long ago.
+    let path = mailroom.root().join(".settled/orders/0.json");
+    let order = std::fs::File::options().write(true).open(path);
+    let an_hour_ago = std::time::SystemTime::now() - std::time::Duration::from_secs(3600);
+    let dated = order.and_then(|order| order.set_modified(an_hour_ago));
+    dated.expect("its time can be set");
     std::os::unix::fs::symlink(
         "/etc/hostname",
         mailroom.root().join(".settled/orders/1.json"),

@@ -14,6 +14,7 @@ pub mod host_change;
 pub mod key;
 pub mod keywords;
 mod new_rows;
+pub mod pulls;
 pub mod rate;
 pub mod reading;
 pub mod refusal;

@@ -51,7 +51,6 @@ pub use parts::evidence::approval_barred;
 pub use parts::gate::{commands_so_far, nit_cover, required_commands, validation_faults};
 pub use parts::isolated::{Cycle, gate, resembles, threads};
 pub use parts::open_pair::OpenPair;
-pub use parts::pulls::Pull;
 pub use parts::rank::{Rank, messages_max};
 pub use parts::response::Silence;
 pub use parts::review::{FIX_REVIEWS_MAX, GENERATIONS_MAX, GIVEN_BACK_PER_DAY, Review};
@@ -62,6 +61,7 @@ pub use policy::{
     ThreadMode,
 };
 pub use review_words::host_change::{HostChange, HostDecision, JoinedHost};
+pub use review_words::pulls::Pull;
 pub use words::alert::{Alert, Late, NoClaim, ToldAlert};
 pub use words::deadline::{Deadline, patience};
 pub use words::event::{

@@ -110,6 +110,13 @@ fn without_a_workspace_a_warning_says_that_the_packet_is_not_checked() {
         1,
         "blocking_count_mismatch",
     );
+    let output = run(dir.path(), &["--packet", "none.yaml", "f.yaml"], "");
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(3), "{errors}");
+    assert!(
+        errors.contains("its packet none.yaml: No such file"),
+        "{errors}"
+    );
 }
 
 #[test]

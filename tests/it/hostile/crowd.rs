@@ -29,6 +29,14 @@ fn of_three_thousand_files_none_is_lost_and_the_others_mail_goes_first_in_turn()
     let mailroom = Mailroom::new(&["mallory", "claude", "codex"]);
     let outbox = mailroom.agent("mallory", "outbox");
     for number in 0..CROWD {
+        // Behind hundreds of the other's files, and as finished as these when the first batch is taken.
+        if number == 300 {
+            for number in 0..3 {
+                let (file, id) = (format!("{number}.yaml"), format!("c-{number}"));
+                let text = seed::note("question", &id, "codex", "claude", "?");
+                mailroom.post("codex", &file, &text);
+            }
+        }
         let at = outbox.join(format!("{number:05}.yaml"));
         match number % 6 {
             0 => std::fs::write(&at, ""),
@@ -48,15 +56,6 @@ fn of_three_thousand_files_none_is_lost_and_the_others_mail_goes_first_in_turn()
             ),
         }
         .expect("room");
-    }
-    for number in 0..3 {
-        let (file, id) = (format!("{number}.yaml"), format!("c-{number}"));
-        mailroom.post(
-            "codex",
-            &file,
-            &seed::note("question", &id, "codex", "claude", "?"),
-        );
-        // These were written last and would not count as finished when the first batch of the others is taken.
     }
     let output = mailroom.once();
     assert_eq!(output.status.code(), Some(7), "{}", said(&output));

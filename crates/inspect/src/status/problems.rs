@@ -425,9 +425,15 @@ pub(crate) fn of_alert(alert: &Alert, commands: &FixCommands<'_>) -> Problem {
             )
         }
     };
+    // The shared ledger is no file of this workspace.
+    let what = if kind == ProblemKind::SharedLedger {
+        alert.what.clone()
+    } else {
+        format!("{}: {}", path_text::shown(&alert.path), alert.what)
+    };
     Problem {
         kind,
-        what: format!("{}: {}", path_text::shown(&alert.path), alert.what),
+        what,
         since: None,
         review: None,
         path: Some(alert.path.clone()),

@@ -10,7 +10,6 @@ use message_schema::id::{AgentName, MessageId};
 use crate::answers::apply::requested;
 use crate::parts::admission::{Counted, Notices, row_of_daemon_id, row_of_message};
 use crate::parts::open_pair::OpenPair;
-use crate::parts::pulls::row_of_number;
 use crate::parts::review::Review;
 use crate::parts::spending::Spending;
 use crate::parts::state::{State, row_of_conversation, row_of_order};
@@ -24,6 +23,7 @@ use crate::words::record::{
 use crate::words::table::{RowKey, Table};
 use crate::words::task::Task;
 use pair_machine::PairId;
+use review_words::pulls::row_of_number;
 
 /// The touched parts of a state, each by its key; `None` if there was nothing under the key.
 #[derive(Debug, Default)]

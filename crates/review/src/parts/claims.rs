@@ -4,13 +4,13 @@
 
 use message_schema::id::{AgentName, FindingId};
 
-use crate::parts::pulls::Pull;
 use crate::parts::review::Review;
 use crate::parts::state::State;
 use crate::words::event::PullAction;
 use crate::words::key::{ReviewKey, TaskId};
 use crate::words::task::Task;
 use crate::words::thread::{Origin, ThreadState};
+use review_words::pulls::Pull;
 
 impl State {
     /// Returns a review of the pull request that claims the task, if one does.

@@ -12,7 +12,6 @@ pub(crate) mod isolated;
 pub(crate) mod loaded;
 pub(crate) mod next;
 pub(crate) mod open_pair;
-pub(crate) mod pulls;
 pub(crate) mod rank;
 pub(crate) mod response;
 pub(crate) mod review;

@@ -3,12 +3,12 @@
 
 use message_schema::Code;
 
-use crate::parts::pulls::Pull;
 use crate::parts::review::{FIX_REVIEWS_MAX, GENERATIONS_MAX, Review};
 use crate::parts::state::State;
 use crate::words::key::ReviewKey;
 use crate::words::phase::{CloseReason, Phase};
 use crate::words::refusal::Fault;
+use review_words::pulls::Pull;
 
 impl State {
     /// Returns the messages that can be sent next, each with its sender, for reports and for the screen. `review` may

@@ -9,7 +9,6 @@ use message_schema::id::{AgentName, ConversationId, MessageId, PrNumber, Repo};
 use crate::parts::admission::Admission;
 use crate::parts::evidence::approval_barred;
 use crate::parts::open_pair::OpenPair;
-use crate::parts::pulls::{Pull, Pulls};
 use crate::parts::review::{FIX_REVIEWS_MAX, Review};
 use crate::parts::reviews::Reviews;
 use crate::parts::spending::Spending;
@@ -19,6 +18,7 @@ use crate::words::table::{RowKey, StoredRows, Table};
 use crate::words::task::Task;
 use pair_machine::PairId;
 use policy::{Policy, Profile};
+use review_words::pulls::{Pull, Pulls};
 
 /// The fold of all records.
 #[derive(Clone, Debug, Default, PartialEq)]

@@ -4,7 +4,6 @@
 //! log. A workspace with one host has no log: its ledger's sync is the commit point. [`Local`] makes a log of a ledger
 //! on this disk, for tests and to put a mirror back into a log that lost its end.
 
-mod keys;
 mod local;
 mod signatures;
 mod signed;
@@ -13,7 +12,6 @@ use crate::Digest;
 
 pub use crate::host::{HostName, NotAHostName};
 pub use crate::ledger::{Batch, Head, NotABatch};
-pub use keys::HostKeys;
 pub use local::Local;
 pub(crate) use signatures::Signatures;
 pub use signed::Signed;
@@ -157,4 +155,13 @@ pub trait Log: Send {
     fn heartbeats(&mut self) -> Vec<Heartbeat> {
         Vec::new()
     }
+}
+
+/// Signs for this host and checks what others signed. The program that serves a shared workspace defines the scheme and
+/// the form of its keys; here they are opaque.
+pub trait HostKeys: Send {
+    /// Signs these bytes with this host's key.
+    fn sign(&self, bytes: &[u8]) -> Vec<u8>;
+    /// Returns whether the owner of this public key signed these bytes.
+    fn is_signed(&self, key: &str, bytes: &[u8], signature: &[u8]) -> bool;
 }

@@ -141,7 +141,13 @@ fn packet(
         return Ok(None);
     };
     if let Some(packet) = &lookup.packet {
-        return read_file(packet).map(|bytes| Some(packet::sized(bytes, packet.clone())));
+        let bytes = read_file(packet).map_err(|error| {
+            io::Error::new(
+                error.kind(),
+                format!("its packet {}: {error}", packet.display()),
+            )
+        })?;
+        return Ok(Some(packet::sized(bytes, packet.clone())));
     }
     if let (Subject::Staged(blob), Some(staged)) = (subject, &lookup.staged) {
         return staged.packet(blob, lookup.root.as_deref(), &path).map(Some);

@@ -10,7 +10,6 @@ use super::context::{MessageContext, Ruling};
 use super::{limits, lookup};
 use crate::parts::evidence::{self, Between};
 use crate::parts::next::left_to_a_person;
-use crate::parts::pulls::Pull;
 use crate::parts::review::{FIX_REVIEWS_MAX, Review};
 use crate::words::alert::Alert;
 use crate::words::deadline::patience;
@@ -23,6 +22,7 @@ use crate::words::reading::{Change, ReadingState, ReadingStep};
 use crate::words::record::{Generation, ReviewStep};
 use crate::words::refusal::{Costs, Fault, Refusal, in_review};
 use policy::RuntimeClock;
+use review_words::pulls::Pull;
 
 pub(super) fn decide(
     context: &MessageContext<'_>,

@@ -8,13 +8,13 @@ use message_schema::id::{AgentName, CommitSha, Repo};
 
 use super::context::{Consequences, Declined, EventContext};
 use crate::parts::handoff::{self, Opener};
-use crate::parts::pulls::Pull;
 use crate::parts::review::Review;
 use crate::parts::state::State;
 use crate::words::event::{PullAction, PullEvent};
 use crate::words::key::ReviewKey;
 use crate::words::phase::{Addressed, Approval, CloseReason, Invocation, Phase};
 use crate::words::record::{ReviewStep, Says};
+use review_words::pulls::Pull;
 
 pub(super) fn on_event(
     context: &mut EventContext<'_>,

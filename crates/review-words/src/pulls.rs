@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use message_schema::id::{CommitSha, PrNumber, Repo};
 use serde::{Deserialize, Serialize};
 
-use crate::words::event::{PullAction, PullEvent};
-use crate::words::table::{RowKey, Table};
+use crate::event::{PullAction, PullEvent};
+use crate::table::{RowKey, Table};
 
 /// One pull request, according to its events.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -31,12 +31,12 @@ impl Pull {
 
 /// The pull requests that had events, by number.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Pulls(pub(crate) Table<b'p'>);
+pub struct Pulls(pub Table<b'p'>);
 
 /// The pull requests of one number. An event that names no repository may be about any of them, so it applies to all; a
 /// query that names none gets the last event of all.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub(crate) struct PullsOfNumber {
+pub struct PullsOfNumber {
     named: BTreeMap<Repo, Pull>,
     /// From events that name no repository.
     unnamed: Option<Pull>,
@@ -57,7 +57,7 @@ impl PullsOfNumber {
 
 impl Pulls {
     /// Returns the last report about a pull request, or about one that may be the same.
-    pub(crate) fn get(&self, repo: Option<&Repo>, pr: &PrNumber) -> Option<Pull> {
+    pub fn get(&self, repo: Option<&Repo>, pr: &PrNumber) -> Option<Pull> {
         self.of_number(&row_of_number(pr))?.get(repo).cloned()
     }
 
@@ -67,7 +67,7 @@ impl Pulls {
     }
 
     /// Applies an event; fields that it leaves out keep their values.
-    pub(crate) fn note(&mut self, event: &PullEvent) {
+    pub fn note(&mut self, event: &PullEvent) {
         let row = row_of_number(&event.pr);
         let mut of_number = self.of_number(&row).unwrap_or_default();
         let after = |before: Option<&Pull>| Pull {
@@ -95,6 +95,6 @@ impl Pulls {
 }
 
 /// Returns the row of the pull requests of a number.
-pub(crate) fn row_of_number(pr: &PrNumber) -> RowKey {
+pub fn row_of_number(pr: &PrNumber) -> RowKey {
     Table::<b'p'>::key(&[pr.to_canonical().as_str().as_bytes()])
 }

@@ -29,6 +29,7 @@ use std::fs::File;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::time::{Duration, UNIX_EPOCH};
 
 use tempfile::TempDir;
 
@@ -115,20 +116,21 @@ pub fn names(directory: impl AsRef<Path>) -> Vec<String> {
     list(directory).into_iter().filter_map(name).collect()
 }
 
-/// Returns once a new file is younger than this one by the milliseconds in which the daemon counts.
-pub fn younger_than(path: impl AsRef<Path>) {
-    let path = path.as_ref();
-    let probe = path.with_extension("probe");
-    let changed = |path: &Path| {
-        let data = path.metadata().expect("the file is there");
-        data.ctime() * 1_000 + data.ctime_nsec() / 1_000_000
+/// Returns once this file is old enough that a daemon without a hint takes it at its first look.
+pub fn settle(path: impl AsRef<Path>) {
+    let changed = path.as_ref().metadata().expect("the file is there").ctime();
+    let nanoseconds = path.as_ref().metadata().expect("it was there").ctime_nsec();
+    let changed = Duration::new(
+        changed.unsigned_abs(),
+        u32::try_from(nanoseconds).unwrap_or(0),
+    );
+    let age = || {
+        UNIX_EPOCH
+            .elapsed()
+            .expect("it is after 1970")
+            .checked_sub(changed)
     };
-    loop {
-        File::create(&probe).expect("a file to write");
-        let is_younger = changed(&probe) > changed(path) + 1;
-        std::fs::remove_file(&probe).expect("it was made");
-        if is_younger {
-            return;
-        }
+    while age().is_none_or(|age| age.as_millis() <= u128::from(spool::QUIET_MS)) {
+        std::hint::spin_loop();
     }
 }

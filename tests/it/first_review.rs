@@ -6,7 +6,7 @@ use std::process::Command;
 
 use settled_tests::mailroom::Mailroom;
 use settled_tests::seed::{self, Post};
-use settled_tests::{ledger, names, read, wait, write, younger_than};
+use settled_tests::{ledger, names, read, settle, wait, write};
 
 const AGENTS: [&str; 2] = ["claude", "codex"];
 
@@ -359,7 +359,7 @@ fn messages_dropped_while_nobody_serves_are_judged_in_the_order_they_were_writte
     // Both of the author's next messages wait together. The request is only correct after the other, whose name sorts
     // after it.
     mailroom.post(addressed.from, "z.yaml", &addressed.text);
-    younger_than(mailroom.agent("claude", "outbox").join("z.yaml"));
+    settle(mailroom.agent("claude", "outbox").join("z.yaml"));
     mailroom.post(second.from, "a.yaml", &second.text);
     let _daemon = mailroom.serve();
     assert_eq!(mailroom.delivered("codex", "a.yaml"), second.text);

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 use settled_tests::mailroom::{Mailroom, said};
-use settled_tests::{ledger, names, seed};
+use settled_tests::{ledger, names, seed, settle};
 
 /// The number of files that one agent writes at once; `cargo xtask bench waiting --messages 100000` writes more.
 const CROWD: usize = 3_000;
@@ -29,14 +29,6 @@ fn of_three_thousand_files_none_is_lost_and_the_others_mail_goes_first_in_turn()
     let mailroom = Mailroom::new(&["mallory", "claude", "codex"]);
     let outbox = mailroom.agent("mallory", "outbox");
     for number in 0..CROWD {
-        // Behind hundreds of the other's files, and as finished as these when the first batch is taken.
-        if number == 300 {
-            for number in 0..3 {
-                let (file, id) = (format!("{number}.yaml"), format!("c-{number}"));
-                let text = seed::note("question", &id, "codex", "claude", "?");
-                mailroom.post("codex", &file, &text);
-            }
-        }
         let at = outbox.join(format!("{number:05}.yaml"));
         match number % 6 {
             0 => std::fs::write(&at, ""),
@@ -56,6 +48,12 @@ fn of_three_thousand_files_none_is_lost_and_the_others_mail_goes_first_in_turn()
             ),
         }
         .expect("room");
+    }
+    for number in 0..3 {
+        let (file, id) = (format!("{number}.yaml"), format!("c-{number}"));
+        let text = seed::note("question", &id, "codex", "claude", "?");
+        mailroom.post("codex", &file, &text);
+        settle(mailroom.agent("codex", "outbox").join(&file));
     }
     let output = mailroom.once();
     assert_eq!(output.status.code(), Some(7), "{}", said(&output));

@@ -25,7 +25,6 @@ pub mod seed;
 pub mod tool;
 pub mod wait;
 
-use std::fs::File;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};

@@ -29,7 +29,7 @@ impl Repository {
     /// Fails if an object is missing, as in a partial clone, since it never fetches, or if an object has other bytes
     /// than its name says.
     ///
-    /// The files come from a [copy of the commit](Self::copy_commit), in which neither the repository's config nor what
+    /// The files come from a copy of the commit, in which neither the repository's config nor what
     /// somebody wrote over its objects counts. Only then does the worktree belong to this repository.
     pub fn add_worktree(&self, tree: &Path, commit: &CommitSha) -> Result<(), GitError> {
         let path = tree.to_str().ok_or_else(|| GitError::Unusable {

@@ -3,12 +3,14 @@
 //!
 //! - `bench` is what a case may do to a log besides calling it: restart it, cut it off, damage it;
 //! - `cases` are the cases, one function each;
+//! - `appends` answers appends by a function of the test;
 //! - `line` loses requests to a log or its answers;
 //! - `patient` repeats a question to a real log, which may take a moment to answer;
 //! - `fixture` makes batches without a ledger;
 //! - `model` is a log in memory that loses, delays and repeats by a seed, and on demand breaks a log's promises;
 //! - `dice` makes its random numbers.
 
+mod appends;
 mod bench;
 pub mod cases;
 mod dice;
@@ -17,6 +19,7 @@ mod line;
 mod model;
 mod patient;
 
+pub use appends::Appends;
 pub use bench::Bench;
 pub use dice::Dice;
 pub use line::Line;

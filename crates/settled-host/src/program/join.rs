@@ -506,33 +506,15 @@ fn bring_ledger(
 
 #[cfg(test)]
 mod tests {
-    use log_suite::{Shared, Weather, fixture};
+    use log_suite::{Appends, ModelLog, Shared, Weather, fixture};
 
     use super::*;
 
     /// A log that gives these answers to the next appends, last to first, and takes none of their batches.
-    struct Refusing(Box<dyn Log>, Vec<Result<Appended, LogError>>);
-
-    impl Log for Refusing {
-        fn head(&mut self) -> Result<Head, LogError> {
-            self.0.head()
-        }
-
-        fn append(&mut self, batch: &Signed) -> Result<Appended, LogError> {
-            self.1.pop().unwrap_or_else(|| self.0.append(batch))
-        }
-
-        fn follow(&mut self, from: Head) -> Result<Vec<Signed>, LogError> {
-            self.0.follow(from)
-        }
-
-        fn ring(&mut self, ring: Ring) {
-            self.0.ring(ring);
-        }
-
-        fn poll_ms(&self) -> u64 {
-            self.0.poll_ms()
-        }
+    fn refusing(log: ModelLog, mut answers: Vec<Result<Appended, LogError>>) -> Box<dyn Log> {
+        Box::new(Appends::by(Box::new(log), move |log, batch| {
+            answers.pop().unwrap_or_else(|| log.append(batch))
+        }))
     }
 
     #[test]
@@ -544,8 +526,7 @@ mod tests {
             Err(LogError::Denied { why }),
             Ok(Appended::Unknown("no answer in time".to_owned())),
         ];
-        let refusing = Refusing(Box::new(shared.connect()), answers);
-        let (mut log, answer) = AnsweredLog::around(Box::new(refusing));
+        let (mut log, answer) = AnsweredLog::around(refusing(shared.connect(), answers));
         assert!(matches!(log.append(&batch), Ok(Appended::Unknown(_))));
         assert!(answer.may_have_taken() && !answer.is_final());
         assert!(log.append(&batch).is_err());

@@ -456,40 +456,22 @@ mod tests {
     use std::sync::Arc;
     use std::sync::atomic::{AtomicBool, Ordering};
 
-    use log_suite::{ModelLog, Shared, Weather};
+    use log_suite::{Appends, ModelLog, Shared, Weather};
     use review::{HostDecision, JoinedHost};
-    use spool::log::{Appended, LogError, Ring, Signed};
+    use spool::log::Appended;
     use tempfile::TempDir;
 
     use super::*;
 
     /// A log that carries out the next append but loses the answer if its flag is set.
-    struct Unanswered(ModelLog, Arc<AtomicBool>);
-
-    impl Log for Unanswered {
-        fn head(&mut self) -> Result<Head, LogError> {
-            self.0.head()
-        }
-
-        fn append(&mut self, batch: &Signed) -> Result<Appended, LogError> {
-            let appended = self.0.append(batch)?;
-            if self.1.swap(false, Ordering::Relaxed) {
+    fn unanswered(log: ModelLog, is_lost: Arc<AtomicBool>) -> Box<dyn Log> {
+        Box::new(Appends::by(Box::new(log), move |log, batch| {
+            let appended = log.append(batch)?;
+            if is_lost.swap(false, Ordering::Relaxed) {
                 return Ok(Appended::Unknown("no answer in time".to_owned()));
             }
             Ok(appended)
-        }
-
-        fn follow(&mut self, from: Head) -> Result<Vec<Signed>, LogError> {
-            self.0.follow(from)
-        }
-
-        fn ring(&mut self, ring: Ring) {
-            self.0.ring(ring);
-        }
-
-        fn poll_ms(&self) -> u64 {
-            self.0.poll_ms()
-        }
+        }))
     }
 
     struct Machine {
@@ -575,8 +557,8 @@ mod tests {
     /// A tower, a laptop and a box, with a flag that loses the next answer to the tower.
     fn machines(log: &Shared) -> ([Machine; 3], Arc<AtomicBool>) {
         let is_lost = Arc::new(AtomicBool::new(false));
-        let unanswered = Unanswered(log.connect(), Arc::clone(&is_lost));
-        let tower = machine("tower", Box::new(unanswered));
+        let unanswered = unanswered(log.connect(), Arc::clone(&is_lost));
+        let tower = machine("tower", unanswered);
         let mut others = ["laptop", "box"].map(|host| machine(host, Box::new(log.connect())));
         for other in &mut others {
             let joins = other.join(&[]);

@@ -113,50 +113,22 @@ fn a_host_that_catches_up_syncs_each_batch_once() {
 }
 
 /// A log that loses its answers to the appends with these numbers.
-struct Unanswered {
-    log: ModelLog,
-    appends: usize,
-    lost: &'static [usize],
-}
-
-impl Log for Unanswered {
-    fn head(&mut self) -> Result<Head, LogError> {
-        self.log.head()
-    }
-
-    fn append(&mut self, batch: &Signed) -> Result<Appended, LogError> {
-        let appended = self.log.append(batch)?;
-        self.appends += 1;
-        if self.lost.contains(&(self.appends - 1)) {
+fn unanswered(log: ModelLog, lost: &'static [usize]) -> Box<dyn Log> {
+    let mut appends = 0..;
+    Box::new(Appends::by(Box::new(log), move |log, batch| {
+        let appended = log.append(batch)?;
+        if lost.contains(&appends.next().expect("a number")) {
             return Ok(Appended::Unknown("no answer in time".to_owned()));
         }
         Ok(appended)
-    }
-
-    fn follow(&mut self, from: Head) -> Result<Vec<Signed>, LogError> {
-        self.log.follow(from)
-    }
-
-    fn ring(&mut self, ring: Ring) {
-        self.log.ring(ring);
-    }
-
-    fn poll_ms(&self) -> u64 {
-        self.log.poll_ms()
-    }
+    }))
 }
 
 /// A log that takes a batch only once this disk has synced the file of signatures.
-struct AwaitsSignature(ModelLog, Arc<FaultyDisk>);
-
-impl Log for AwaitsSignature {
-    fn head(&mut self) -> Result<Head, LogError> {
-        self.0.head()
-    }
-
-    fn append(&mut self, batch: &Signed) -> Result<Appended, LogError> {
+fn awaits_signature(log: ModelLog, disk: Arc<FaultyDisk>) -> Box<dyn Log> {
+    Box::new(Appends::by(Box::new(log), move |log, batch| {
         let is_noted = || {
-            let changes = self.1.log();
+            let changes = disk.log();
             let wrote = changes
                 .iter()
                 .rposition(|change| change.contains("signatures"));
@@ -172,24 +144,12 @@ impl Log for AwaitsSignature {
             assert!(
                 waited < std::time::Duration::from_secs(20),
                 "{:#?}",
-                self.1.log()
+                disk.log()
             );
             std::thread::yield_now();
         }
-        self.0.append(batch)
-    }
-
-    fn follow(&mut self, from: Head) -> Result<Vec<Signed>, LogError> {
-        self.0.follow(from)
-    }
-
-    fn ring(&mut self, ring: Ring) {
-        self.0.ring(ring);
-    }
-
-    fn poll_ms(&self) -> u64 {
-        self.0.poll_ms()
-    }
+        log.append(batch)
+    }))
 }
 
 /// A message waits for one sync after the log has its record, not for two.
@@ -198,11 +158,11 @@ fn the_signature_becomes_durable_while_the_log_takes_the_batch() {
     let log = Shared::new(1, Weather::default());
     let tower = Host::new(0);
     let disk = Arc::new(FaultyDisk::new("boot"));
-    let awaits = AwaitsSignature(log.connect(), Arc::clone(&disk));
+    let awaits = awaits_signature(log.connect(), Arc::clone(&disk));
     let opened = Mailroom::open_shared_on(
         tower.root.path(),
         Arc::clone(&disk) as _,
-        sharing("tower", Box::new(awaits)),
+        sharing("tower", awaits),
     );
     let mut mailroom = opened.expect("a start").0;
     disk.set(None);
@@ -247,12 +207,7 @@ fn serving_once_counts_what_it_judged_though_answers_of_the_log_are_lost() {
             tower.put(&format!("broken-{number}.yaml"), "from: [\n");
         }
         tower.put("a.yaml", &question("claude", "codex", "msg-a"));
-        let unanswered = Unanswered {
-            log: log.connect(),
-            appends: 0,
-            lost,
-        };
-        let sharing = sharing("tower", Box::new(unanswered));
+        let sharing = sharing("tower", unanswered(log.connect(), lost));
         let served = serve_shared_once(tower.root.path(), sharing, 0).expect("a run");
         assert_eq!(served.standing, Standing::InStep, "{lost:?}");
         let tally = served.tally;

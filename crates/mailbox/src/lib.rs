@@ -11,6 +11,7 @@ pub mod judged_packet;
 pub mod mailboxes;
 pub mod managed_block;
 pub mod my_reviews;
+mod receipts;
 pub mod said;
 pub mod served;
 pub mod shown;

@@ -1,20 +1,17 @@
 //! Records what `settled diff` printed for a reviewer: a receipt in the reviewer's own archive for each request. A
 //! command of the reviewer's user wrote it, and it proves no more than that.
 
-use std::fs;
-use std::io;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, SystemTime};
+use std::{fs, io};
 
 use git::changes::FileDiff;
 use git::{GitError, Repository};
 use message_schema::id::{AgentName, CommitSha, DiffDigest, MessageId, RepoPath};
 use message_schema::line::escaped;
 use serde::{Deserialize, Serialize};
-use spool::Layout;
-use workspace::atomic_file;
 
 use crate::compose::ask::Ask;
+use crate::receipts::Receipts;
 
 /// A change in the reviewer's own checkout.
 #[derive(Debug)]
@@ -143,9 +140,6 @@ pub fn change(ask: &Ask, directory: &Path) -> Result<OwnChange, NoDiff> {
     })
 }
 
-/// The time for which a receipt is kept.
-const KEPT: Duration = Duration::from_secs(14 * 24 * 60 * 60);
-
 const PREFIX: &str = ".served-";
 
 /// The printed files of one diff.
@@ -159,7 +153,8 @@ pub struct Served {
 
 /// The files printed for this request; none if the receipt cannot be read.
 pub fn read(root: &Path, me: &AgentName, request: &MessageId) -> Option<Served> {
-    serde_json::from_slice(&fs::read(path(root, me, request)).ok()?).ok()
+    let path = Receipts::of(root, me, PREFIX).path(request);
+    serde_json::from_slice(&fs::read(path).ok()?).ok()
 }
 
 /// Adds these files to the receipt, or replaces it if it is for another diff, and removes old receipts.
@@ -172,31 +167,7 @@ pub fn note(root: &Path, me: &AgentName, request: &MessageId, served: Served) ->
     }
     served.files.sort();
     served.files.dedup();
-    let path = path(root, me, request);
-    if let Some(folder) = path.parent() {
-        drop_old(folder);
-    }
-    let text = serde_json::to_string(&served).expect("text keys and plain values");
-    atomic_file::replace(&path, &text)
-}
-
-fn path(root: &Path, me: &AgentName, request: &MessageId) -> PathBuf {
-    Layout::new(root)
-        .archive(me.as_str())
-        .join(format!("{PREFIX}{request}.json"))
-}
-
-/// Ignores errors, because nothing depends on an old receipt.
-fn drop_old(folder: &Path) {
-    let limit = SystemTime::now().checked_sub(KEPT);
-    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
-        let is_ours = entry
-            .file_name()
-            .to_str()
-            .is_some_and(|name| name.starts_with(PREFIX));
-        let changed = entry.metadata().and_then(|data| data.modified()).ok();
-        if is_ours && changed.zip(limit).is_some_and(|(at, limit)| at < limit) {
-            let _ = fs::remove_file(entry.path());
-        }
-    }
+    let receipts = Receipts::of(root, me, PREFIX);
+    receipts.kept();
+    receipts.write(request, &served)
 }

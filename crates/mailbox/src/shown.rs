@@ -1,26 +1,22 @@
 //! Records which open requests a reviewer was shown, with receipts in its own archive. A response is bound to what its
 //! reviewer has read, so it must not answer a request that has replaced that one unread.
 
+use std::fs;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, SystemTime};
-use std::{fs, io};
+use std::time::SystemTime;
 
 use message_schema::envelope::ReviewKind;
 use message_schema::id::{AgentName, MessageId, PrNumber};
 use message_schema::read_document;
 use serde::{Deserialize, Serialize};
-use spool::Layout;
-use workspace::atomic_file;
 
 use crate::compose::ask::Ask;
 use crate::compose::draft::MessageDraft;
 use crate::compose::packet::read;
 use crate::mailboxes::MailboxEntry;
+use crate::receipts::Receipts;
 
 const PREFIX: &str = ".shown-";
-
-/// The time for which a receipt is kept.
-const KEPT: Duration = Duration::from_secs(14 * 24 * 60 * 60);
 
 /// A request that a reviewer was shown, and that it has not answered.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -52,9 +48,7 @@ impl From<&Ask> for ShownRequest {
 /// Records that the reviewer was shown this request. Ignores errors: what was printed was printed, and without a
 /// receipt the response is still bound to the request it names.
 pub fn note(root: &Path, me: &AgentName, shown: &ShownRequest) {
-    let path = folder(root, me).join(format!("{PREFIX}{}.json", shown.request));
-    let text = serde_json::to_string(shown).expect("text keys and plain values");
-    let _ = atomic_file::replace(&path, &text);
+    let _ = Receipts::of(root, me, PREFIX).write(&shown.request, shown);
 }
 
 /// Records that the reviewer reads the request in this message, if it is one.
@@ -87,10 +81,12 @@ pub fn read_instead(root: &Path, ask: &Ask, brief: Option<&Path>) -> Option<Mess
     if let Some(shown) = of_run.filter(|shown| shown.is_about(&ask.pr, &ask.author)) {
         return (shown.request != ask.request).then_some(shown.request);
     }
-    let mut shown = all(root, &ask.reviewer).ok()?;
-    shown.retain(|(_, shown)| shown.is_about(&ask.pr, &ask.author));
-    let has_read = shown.iter().any(|(_, shown)| shown.request == ask.request);
-    let (_, last) = shown.into_iter().max_by_key(|(path, _)| changed(path))?;
+    let mut shown = all(root, &ask.reviewer);
+    shown.retain(|(_, _, shown)| shown.is_about(&ask.pr, &ask.author));
+    let has_read = shown
+        .iter()
+        .any(|(_, _, shown)| shown.request == ask.request);
+    let (_, _, last) = shown.into_iter().max_by_key(|(_, written, _)| *written)?;
     (!has_read).then_some(last.request)
 }
 
@@ -103,44 +99,19 @@ pub fn forget(root: &Path, me: &AgentName, response: &MessageDraft) {
     ) else {
         return;
     };
-    for (path, shown) in all(root, me).into_iter().flatten() {
+    for (path, _, shown) in all(root, me) {
         if shown.is_about(pr, author) {
             let _ = fs::remove_file(path);
         }
     }
 }
 
-/// Returns the receipts and their files, and removes old ones.
-fn all(root: &Path, me: &AgentName) -> io::Result<Vec<(PathBuf, ShownRequest)>> {
-    let limit = SystemTime::now().checked_sub(KEPT);
-    let mut found = Vec::new();
-    for entry in fs::read_dir(folder(root, me))? {
-        let path = entry?.path();
-        let name = path.file_name().and_then(|name| name.to_str());
-        if !name.is_some_and(|name| name.starts_with(PREFIX)) {
-            continue;
-        }
-        let is_old = changed(&path)
-            .zip(limit)
-            .is_some_and(|(at, limit)| at < limit);
-        if is_old {
-            let _ = fs::remove_file(&path);
-        } else if let Some(shown) = read(&path)
-            .ok()
-            .and_then(|it| serde_json::from_slice(&it).ok())
-        {
-            found.push((path, shown));
-        }
-    }
-    Ok(found)
-}
-
-fn changed(path: &Path) -> Option<SystemTime> {
-    path.symlink_metadata()
-        .and_then(|data| data.modified())
-        .ok()
-}
-
-fn folder(root: &Path, me: &AgentName) -> PathBuf {
-    Layout::new(root).archive(me.as_str())
+/// Returns the receipts, with their files and when these were written, and removes old ones.
+fn all(root: &Path, me: &AgentName) -> Vec<(PathBuf, Option<SystemTime>, ShownRequest)> {
+    let kept = Receipts::of(root, me, PREFIX).kept().into_iter();
+    kept.filter_map(|(path, written)| {
+        let shown = serde_json::from_slice(&read(&path).ok()?).ok()?;
+        Some((path, written, shown))
+    })
+    .collect()
 }

@@ -125,9 +125,7 @@ fn one(state: &State, key: &ReviewKey, review: &Review, agent: &AgentName) -> My
         due_at: deadline.map(|(at, _)| at),
         open_blockers: review.open_blockers(),
         approved_head: review.phase.approved_commit().cloned(),
-        is_pull_over: state
-            .pull(key.repo.as_ref(), &key.pr)
-            .is_some_and(|pull| !pull.is_open()),
+        is_pull_over: state.is_pull_over(key),
         takes_no_request: state.no_request(key, review).is_some(),
         legal_next: state
             .legal_next(key, review)

@@ -179,7 +179,9 @@ impl WorkspaceStatus {
                 problems.push(problem(kind, what, Some(review.since)));
             }
             // Once the pull request is merged or closed, nobody can do anything about it.
-            Phase::Approved(approval) if approval.stale && self.is_open(key) => {
+            Phase::Approved(approval)
+                if approval.stale && !self.index.state().is_pull_over(key) =>
+            {
                 let what =
                     format!("{key}: the head of the pull request is not the approved commit");
                 problems.push(problem(ProblemKind::ApprovalStale, what, None));
@@ -215,12 +217,6 @@ impl WorkspaceStatus {
             GRACE
         };
         review.deadline().filter(|(at, _)| *at + grace <= now)
-    }
-
-    /// True unless an event closed or merged the pull request.
-    fn is_open(&self, key: &ReviewKey) -> bool {
-        let pull = self.index.state().pull(key.repo.as_ref(), &key.pr);
-        pull.is_none_or(|pull| pull.is_open())
     }
 
     /// True if no other review has this number, of this pull request or of another repository's.

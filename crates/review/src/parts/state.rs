@@ -130,6 +130,12 @@ impl State {
         self.pulls.get(repo, pr)
     }
 
+    /// True once an event closed or merged the pull request of a review, until one opens it again.
+    pub fn is_pull_over(&self, key: &ReviewKey) -> bool {
+        let pull = self.pull(key.repo.as_ref(), &key.pr);
+        pull.is_some_and(|pull| !pull.is_open())
+    }
+
     /// Returns the task handed off under this name.
     pub fn task(&self, id: &TaskId) -> Option<&Task> {
         self.tasks.get(id)

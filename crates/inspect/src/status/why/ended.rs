@@ -16,7 +16,7 @@ impl Look<'_> {
         if approval.stale || approval.commit.is_none() {
             return self.unbound(approval);
         }
-        if self.is_pull_over() {
+        if self.standing.index.state().is_pull_over(self.key) {
             return self.nothing();
         }
         let commit = approval
@@ -55,13 +55,6 @@ impl Look<'_> {
         }
     }
 
-    /// True if the pull request was merged or closed.
-    fn is_pull_over(&self) -> bool {
-        let state = self.standing.index.state();
-        let pull = state.pull(self.key.repo.as_ref(), &self.key.pr);
-        pull.is_some_and(|pull| !pull.is_open())
-    }
-
     /// Diagnoses an approval that does not hold for the pull request's head.
     fn unbound(&self, approval: &Approval) -> Diagnosis {
         let pull = self
@@ -80,7 +73,7 @@ impl Look<'_> {
             (None, _) => "a review that names its commit".to_owned(),
         };
         let missing = format!("{} must request {asked_for}: {approved}", self.key.author);
-        if self.is_pull_over() {
+        if self.standing.index.state().is_pull_over(self.key) {
             return self.nothing();
         }
         if let Some(over) = self.nobody_asks(Some(&approved)) {

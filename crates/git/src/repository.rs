@@ -97,7 +97,7 @@ impl Repository {
     }
 
     /// Returns the full name of the commit at a branch: of this repository, or of the remote that the name begins with.
-    /// Never takes a tag, which git prefers to both and which whoever may push may name like a branch. Any other
+    /// Never takes a tag: git prefers tags to branches, and everybody who may push can name one like a branch. Any other
     /// name of a commit counts as for [`resolve`](Self::resolve).
     ///
     /// Fails if both have such a branch, or only a tag has the name.
@@ -105,15 +105,15 @@ impl Repository {
         let at = name.find(['^', '~', '@', ':']).unwrap_or(name.len());
         let (short, operators) = name.split_at(at);
         let places = ["refs/heads/", "refs/remotes/", "refs/tags/"];
-        let mut found = Vec::new();
-        for place in places {
-            let whole = format!("{place}{short}");
-            if !short.is_empty() && self.resolve(&whole)?.is_some() {
-                found.push(whole);
-            }
-        }
-        let is_tag = |whole: &String| whole.starts_with("refs/tags/");
-        let branches: Vec<&String> = found.iter().filter(|whole| !is_tag(whole)).collect();
+        let [head, remote, tag] = places.map(|place| format!("{place}{short}"));
+        let asked = ["for-each-ref", "--format=%(refname)", &head, &remote, &tag];
+        let listed = self.run(&asked, None)?.stdout;
+        let listed = String::from_utf8_lossy(&listed);
+        // Git also lists what is below a name.
+        let is_it = |name: &&str| [head.as_str(), &remote, &tag].contains(name);
+        let found: Vec<&str> = listed.lines().filter(is_it).collect();
+        let branches = found.iter().filter(|name| **name != tag);
+        let branches: Vec<&&str> = branches.collect();
         let what = match (&branches[..], &found[..]) {
             ([branch], _) => return self.resolve(&format!("{branch}{operators}")),
             ([], []) => return self.resolve(name),
@@ -221,16 +221,18 @@ impl Repository {
         git
     }
 
+    pub(crate) fn not_run(&self, source: io::Error) -> GitError {
+        let directory = self.directory.clone();
+        GitError::NotRun { directory, source }
+    }
+
     /// Runs a call of git to its end.
     pub(crate) fn finish(
         &self,
         mut git: Command,
         input: Option<&[u8]>,
     ) -> Result<Output, GitError> {
-        let not_run = |source| GitError::NotRun {
-            directory: self.directory.clone(),
-            source,
-        };
+        let not_run = |source| self.not_run(source);
         let mut child = git.spawn().map_err(not_run)?;
         let mut stdin = child.stdin.take().expect("it was piped");
         let written = std::thread::scope(|scope| {

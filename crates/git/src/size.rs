@@ -15,10 +15,7 @@ impl Repository {
     /// there, because a few trees can name billions of files.
     pub fn size_up_to(&self, commit: &CommitSha, max: u64) -> Result<Option<u64>, GitError> {
         let args = ["ls-tree", "-r", "-l", "-z", "--full-tree", commit.as_str()];
-        let not_run = |source| GitError::NotRun {
-            directory: self.directory().to_owned(),
-            source,
-        };
+        let not_run = |source| self.not_run(source);
         let mut git = self.command(&args);
         git.stdin(Stdio::null());
         let mut child = git.spawn().map_err(not_run)?;

@@ -30,17 +30,18 @@ pub(crate) fn read_file(path: &Path) -> io::Result<Vec<u8>> {
     let flags = OFlags::NONBLOCK | OFlags::NOCTTY;
     let flags = i32::try_from(flags.bits()).expect("the flags of an opening are few");
     let mut file = File::options().read(true).custom_flags(flags).open(path)?;
-    let kind = file.metadata()?.file_type();
-    if kind.is_file() {
-        return read(file);
+    let mut bytes = Vec::with_capacity(ROOM);
+    match (&file).take(READ_MAX).read_to_end(&mut bytes) {
+        // What has bytes and an end is whole: no question about its kind is asked for each of many files.
+        Ok(count) if count > 0 => return Ok(bytes),
+        Ok(_) if file.metadata()?.file_type().is_fifo() => bytes = first_of_pipe(&mut file, path)?,
+        Ok(_) => return Ok(bytes),
+        // Its writer has nothing more to say yet.
+        Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+        Err(error) => return Err(error),
     }
-    let first = if kind.is_fifo() {
-        first_of_pipe(&mut file, path)?
-    } else {
-        Vec::new()
-    };
     fcntl_setfl(&file, OFlags::empty())?;
-    read(first.as_slice().chain(file))
+    read(bytes.as_slice().chain(file))
 }
 
 /// Waits for a writer of the pipe, and returns what can be read at once.

@@ -117,8 +117,8 @@ pub fn names(directory: impl AsRef<Path>) -> Vec<String> {
 
 /// Returns once this file is old enough that a daemon without a hint takes it at its first look.
 pub fn settle(path: impl AsRef<Path>) {
-    let changed = path.as_ref().metadata().expect("the file is there").ctime();
-    let nanoseconds = path.as_ref().metadata().expect("it was there").ctime_nsec();
+    let data = path.as_ref().metadata().expect("the file is there");
+    let (changed, nanoseconds) = (data.ctime(), data.ctime_nsec());
     let changed = Duration::new(
         changed.unsigned_abs(),
         u32::try_from(nanoseconds).unwrap_or(0),

@@ -169,12 +169,15 @@ fn a_file_proves_its_approval_without_a_workspace() {
 #[test]
 fn an_anchor_binds_a_file_that_holds_every_record_up_to_it() {
     let mailroom = approved(HEAD);
-    let paper = Paper::of(&mailroom, &[]);
-    let output = paper.verify(HEAD, &["--json"]);
-    let answer: serde_json::Value =
-        serde_json::from_slice(&output.stdout).expect("one JSON document");
-    let last = answer["data"]["ledger"]["last"].as_str().expect("a digest");
-    let output = paper.verify(HEAD, &["--anchor", last]);
+    let anchored = |mailroom: &Mailroom| {
+        let paper = Paper::of(mailroom, &[]);
+        let output = paper.verify(HEAD, &["--json"]);
+        let answer: serde_json::Value =
+            serde_json::from_slice(&output.stdout).expect("one JSON document");
+        let last = answer["data"]["ledger"]["last"].as_str().expect("a digest");
+        paper.verify(HEAD, &["--anchor", last])
+    };
+    let output = anchored(&mailroom);
     assert!(output.status.success(), "{}", said(&output));
 
     // The file ends before the ledger does.
@@ -184,12 +187,7 @@ fn an_anchor_binds_a_file_that_holds_every_record_up_to_it() {
         &seed::note("question", "q-1", "claude", "codex", "Which one?"),
     );
     mailroom.once();
-    let paper = Paper::of(&mailroom, &[]);
-    let output = paper.verify(HEAD, &["--json"]);
-    let answer: serde_json::Value =
-        serde_json::from_slice(&output.stdout).expect("one JSON document");
-    let last = answer["data"]["ledger"]["last"].as_str().expect("a digest");
-    let output = paper.verify(HEAD, &["--anchor", last]);
+    let output = anchored(&mailroom);
     assert_eq!(output.status.code(), Some(8), "{}", said(&output));
     assert!(
         said(&output).contains("--anchor proves nothing"),

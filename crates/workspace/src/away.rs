@@ -34,7 +34,7 @@ impl Away {
         Away::among(&index.fleet, &this, agent)
     }
 
-    /// Looks for the agent's home among the hosts of a ledger, of which `this` is one.
+    /// Looks for the agent's home among the hosts of a ledger; `this` is one of them.
     pub fn among(fleet: &Fleet, this: &HostName, agent: &AgentName) -> Option<Away> {
         let home = match fleet.home(agent) {
             _ if fleet.is_empty() => return None,

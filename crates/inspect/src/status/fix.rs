@@ -16,7 +16,7 @@ pub enum Actor {
     Agent(AgentName),
     /// The person who decides.
     Person,
-    /// Whoever runs the daemon.
+    /// The person who runs the daemon.
     Operator,
 }
 

@@ -168,7 +168,7 @@ impl Mailroom {
         if !config.users().is_empty() {
             keep_apart(root)?;
         }
-        let mut start = start::Told::default();
+        let mut start = start::StartFold::default();
         let mut opened = open(&mut start)?;
         let last = match &sharing {
             Some(_) => start.last_record(root)?,

@@ -8,7 +8,6 @@
 
 #![warn(clippy::disallowed_methods, clippy::disallowed_types)]
 
-pub mod again;
 pub mod alerts_file;
 pub mod brief;
 mod draft;
@@ -17,6 +16,7 @@ mod notice_files;
 mod notices;
 mod pull_event_file;
 pub mod rejection;
+pub mod rejudge;
 mod tentative;
 mod used_names;
 

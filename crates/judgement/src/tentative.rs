@@ -12,10 +12,10 @@ use review::{
 };
 use spool::{Away, Content, Delivery, Digest, Entry, EntryDraft, Mailbox};
 
-use crate::again::{self, Differs, RecordedMessage};
 use crate::brief::file as brief_file;
 use crate::draft::{Drafting, EntryFiles, RequestFile};
 use crate::judge::{Judge, Refused, Submission};
+use crate::rejudge::{self, Differs, RecordedMessage};
 use crate::used_names::{NameScope, UsedNames};
 
 /// The state, the names and the policy by which messages are judged.
@@ -132,7 +132,7 @@ impl Tentative {
         recorded: Option<RecordedMessage>,
         now: DateTime<Utc>,
     ) -> Result<(), Differs> {
-        let read = again::follows(self.judge(now), entry, record, recorded)?;
+        let read = rejudge::follows(self.judge(now), entry, record, recorded)?;
         let at = (entry.seq, now);
         let mut files: EntryFiles = match record {
             Record::Judged(Judgement::Refused(refused)) => {

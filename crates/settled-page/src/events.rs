@@ -34,7 +34,7 @@ const AHEAD: usize = 256;
 
 /// A record as a page gets it.
 #[derive(Serialize)]
-struct Told<'a> {
+struct RecordEvent<'a> {
     seq: u64,
     at: &'a str,
     text: String,
@@ -98,7 +98,7 @@ fn follow(
             if is_open {
                 let (record, _) = index::decision(entry)?;
                 let line = LogLine::of(entry, record);
-                let told = Told {
+                let record = RecordEvent {
                     seq: entry.seq,
                     at: &entry.at,
                     text: line.text(),
@@ -106,7 +106,7 @@ fn follow(
                 let event = Event::default()
                     .id(entry.seq.to_string())
                     .event("record")
-                    .data(serde_json::to_string(&told)?);
+                    .data(serde_json::to_string(&record)?);
                 is_open = to_page.blocking_send(Ok(event)).is_ok();
             }
             Ok(())

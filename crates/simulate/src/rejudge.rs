@@ -1,12 +1,12 @@
 //! Judges recorded decisions again in order, and stops at the first that does not follow from those before it.
 //! `replay`, in contrast, goes on under another policy.
 //!
-//! `judgement::again` says which part of a record can be judged again. The number of tasks in the rest of the ledger
+//! `judgement::rejudge` says which part of a record can be judged again. The number of tasks in the rest of the ledger
 //! cannot.
 
 use chrono::{DateTime, Utc};
 use judgement::Judge;
-use judgement::again::{self, Differs, RecordedMessage};
+use judgement::rejudge::{self, Differs, RecordedMessage};
 use review::{
     EventRecord, Handoff, Happened, Judgement, Policy, RULES_BEFORE_VERSIONS, Record, State,
 };
@@ -61,7 +61,7 @@ impl Rejudge {
             let judged = "nothing: it moves no review".to_owned();
             return Err(Divergence::new(&then, judged));
         }
-        again::follows(self.judge_at(at), entry, &then, RecordedMessage::of(entry))
+        rejudge::follows(self.judge_at(at), entry, &then, RecordedMessage::of(entry))
             .map_err(|differs| Divergence::of(&then, differs))?;
         review::apply(&mut self.state, &then, at);
         Ok(())

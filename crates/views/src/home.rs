@@ -8,7 +8,7 @@ use screen::Screen;
 use serde::Serialize;
 
 use crate::inbox::Waiting;
-use crate::mine::line;
+use crate::review_line::line;
 
 /// The situation of an agent: its mail and its reviews.
 #[derive(Debug, Serialize)]

@@ -107,7 +107,7 @@ fn an_agent_sees_its_reviews_and_what_is_asked_of_it() {
         text += &format!("--- {name}\n");
         for mine in my_reviews::of(status.index.state(), &me) {
             for hours in [0, 1_000] {
-                text += &(views::mine::line(&mine, at(TimeDelta::hours(hours))) + "\n");
+                text += &(views::review_line::line(&mine, at(TimeDelta::hours(hours))) + "\n");
             }
         }
         for ask in ask::open(root.path(), &me, at(TimeDelta::zero())).expect("a policy") {

@@ -2,7 +2,6 @@
 //! and their users. Judges nothing and serves nobody.
 
 pub mod atomic_file;
-pub mod away;
 pub mod clock;
 pub mod config;
 pub mod directory;
@@ -16,6 +15,7 @@ pub mod orders;
 pub mod ownership;
 pub mod refusals;
 pub mod regular_file;
+pub mod remote_agent;
 pub mod shell;
 mod snapshot_rows;
 pub mod untaken_requests;

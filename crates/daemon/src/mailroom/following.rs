@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering;
 use std::sync::mpsc::sync_channel;
 
 use chrono::{DateTime, Utc};
-use judgement::again::{Differs, RecordedMessage};
+use judgement::rejudge::{Differs, RecordedMessage};
 use message_schema::id::AgentName;
 use review::{Event, EventRecord, HostChange, RULES, Record, State};
 use spool::log::{Appended, Head, Signed};

@@ -18,7 +18,7 @@ const PAUSE: Duration = Duration::from_secs(2);
 const STEPS: u64 = 256;
 
 /// The index, and when its progress was last logged.
-pub(super) struct Told {
+pub(super) struct StartFold {
     pub(super) index: LedgerIndex,
     lines: u64,
     next: Instant,
@@ -26,7 +26,7 @@ pub(super) struct Told {
     last: Option<LastRecord>,
 }
 
-impl Told {
+impl StartFold {
     /// Reads from the ledger's last record what limits later records.
     pub(super) fn last_record(&self, root: &Path) -> Result<LastRecord, SpoolError> {
         if let Some(last) = self.last {
@@ -48,7 +48,7 @@ fn of_entry(entry: &Entry) -> Result<LastRecord, VisitError> {
     })
 }
 
-impl Default for Told {
+impl Default for StartFold {
     fn default() -> Self {
         Self {
             index: LedgerIndex::default(),
@@ -59,7 +59,7 @@ impl Default for Told {
     }
 }
 
-impl Fold for Told {
+impl Fold for StartFold {
     fn form(&self) -> String {
         self.index.form()
     }

@@ -2,7 +2,7 @@
 
 use message_schema::id::AgentName;
 use spool::dirs;
-use workspace::away::Away;
+use workspace::remote_agent::RemoteAgent;
 
 use super::WorkspaceStatus;
 use super::fix::{FixCommand, FixCommands};
@@ -10,8 +10,8 @@ use super::problems::{Problem, ProblemKind};
 
 impl WorkspaceStatus {
     /// The reason this host does not handle the agent's mail; none if it does.
-    pub(super) fn away(&self, agent: &AgentName) -> Option<Away> {
-        Away::among(&self.index.fleet, self.host.as_ref()?, agent)
+    pub(super) fn away(&self, agent: &AgentName) -> Option<RemoteAgent> {
+        RemoteAgent::among(&self.index.fleet, self.host.as_ref()?, agent)
     }
 
     /// The reason no host handles the agent's mail, with the command that makes this one do so.

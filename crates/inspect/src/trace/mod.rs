@@ -3,9 +3,9 @@
 //!
 //! `told` reads the ledger, `places` the directories; `steps` combines both.
 
+mod ledger_trace;
 mod places;
 mod steps;
-mod told;
 
 use std::path::Path;
 
@@ -156,7 +156,7 @@ impl LifeStep {
 
 /// Finds everything about an id, of one sender or of all.
 pub fn of(root: &Path, id: &MessageId, from: Option<&AgentName>) -> MessageTrace {
-    let (told, without_ledger) = match told::read(root, id, from) {
+    let (told, without_ledger) = match ledger_trace::read(root, id, from) {
         Ok(told) => (told, None),
         Err(error) => (Vec::new(), Some(workspace::error::chain(&error))),
     };

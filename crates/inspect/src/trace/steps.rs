@@ -9,8 +9,8 @@ use spool::{Away, Delivery, Digest, Entry, Mailbox, Original, dirs};
 
 use workspace::operator_alerts;
 
+use super::ledger_trace::{self, LedgerTrace};
 use super::places::{self, FilePlace};
-use super::told::{self, LedgerTrace};
 use super::{Certainty, Life, LifeStep, Stage};
 
 /// The life of a message that the ledger knows.
@@ -36,7 +36,7 @@ pub(super) fn life(root: &Path, id: &MessageId, told: &LedgerTrace) -> Life {
         }
         for (place, delivery) in entry.deliveries.iter().enumerate() {
             if let (Mailbox::Inbox(agent), Some(digest)) =
-                (&delivery.mailbox, told::brings(entry, delivery, id))
+                (&delivery.mailbox, ledger_trace::brings(entry, delivery, id))
             {
                 steps.extend(delivered(
                     root,
@@ -269,7 +269,7 @@ fn answered(told: &LedgerTrace) -> Vec<LifeStep> {
         let none = || LifeStep::new(Stage::Answered, Certainty::No, "no record answers it");
         return told.accepted().map(|_| none()).into_iter().collect();
     }
-    let step = |(by, answer): (_, &told::TracedAnswer)| {
+    let step = |(by, answer): (_, &ledger_trace::TracedAnswer)| {
         let what = format!("{} {}", answer.id, answer.how.words());
         let step =
             LifeStep::new(Stage::Answered, Certainty::Yes, what).by_record(answer.seq, &answer.at);

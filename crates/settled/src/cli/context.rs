@@ -8,8 +8,8 @@ use message_schema::id::AgentName;
 use message_schema::line::escaped;
 use review::Policy;
 use serde::Serialize;
-use workspace::away::Away;
 use workspace::config::Config;
+use workspace::remote_agent::RemoteAgent;
 use workspace::{directory, shell};
 
 use super::answer::{CommandOutput, print};
@@ -145,7 +145,7 @@ impl Context {
         if !spool::Layout::new(&root).agent(agent.as_str()).is_dir() {
             return Err(no_agent(format!("{agent} has no mailboxes here")));
         }
-        match Away::of(&root, &agent) {
+        match RemoteAgent::of(&root, &agent) {
             None => Ok(Me { root, agent }),
             Some(away) if away.elsewhere().is_some() => {
                 let message = format!("{away}: run this there");

@@ -11,10 +11,10 @@ use review::{
     SignalWords,
 };
 use runner::stream::OutputFormat;
-use workspace::away::Away;
 use workspace::clock::span;
 use workspace::config::Config;
 use workspace::index::LedgerIndex;
+use workspace::remote_agent::RemoteAgent;
 use workspace::shell;
 
 use super::answer::{CommandOutput, print};
@@ -252,7 +252,7 @@ fn are_free(
 
 /// An agent's mail is judged only on its home host.
 fn is_at_home(root: &Path, member: &PairMember) -> Result<(), Failure> {
-    let Some(away) = Away::of(root, &member.agent) else {
+    let Some(away) = RemoteAgent::of(root, &member.agent) else {
         return Ok(());
     };
     let message = format!("{away}, and a pair runs where both its agents are at home");

@@ -204,7 +204,7 @@ impl WaitView {
         }
         let is_asked = |mine: &&MyReview| args.pr.as_ref().is_none_or(|pr| pr.same_pr(&mine.pr));
         for mine in self.reviews.iter().flatten().filter(is_asked) {
-            text += &screen.wrap(4, &views::mine::line(mine, now));
+            text += &screen.wrap(4, &views::review_line::line(mine, now));
         }
         text
     }

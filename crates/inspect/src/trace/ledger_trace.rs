@@ -68,7 +68,7 @@ pub(super) fn read(
         }
         let (record, _) = index::decision(entry)?;
         told.values_mut()
-            .for_each(|told| told.hear(entry, &record, id));
+            .for_each(|told| told.note(entry, &record, id));
         let sender = match &entry.original {
             Some(original) if is_judged => Some(original.outbox.as_str()),
             Some(_) | None if writes(&record, id) => Some(message_schema::envelope::DAEMON),
@@ -99,7 +99,7 @@ impl LedgerTrace {
             .find_map(|(_, record)| record.accepted())
     }
 
-    fn hear(&mut self, entry: &Entry, record: &Record, id: &MessageId) {
+    fn note(&mut self, entry: &Entry, record: &Record, id: &MessageId) {
         match record {
             Record::Judged(Judgement::Accepted(answer)) => {
                 let Some(how) = self.how(entry, answer, id) else {
@@ -113,7 +113,7 @@ impl LedgerTrace {
                 };
                 self.answer(answer.from.clone(), new);
             }
-            Record::Event(EventRecord::Happened(happened)) => self.hear_of(entry, happened),
+            Record::Event(EventRecord::Happened(happened)) => self.note_event(entry, happened),
             Record::Judged(Judgement::Duplicate(_) | Judgement::Refused(_))
             | Record::Event(EventRecord::Declined(_)) => {}
         }
@@ -155,7 +155,7 @@ impl LedgerTrace {
     }
 
     /// Notes that the request was taken, or that the daemon answered for its reviewer.
-    fn hear_of(&mut self, entry: &Entry, happened: &Happened) {
+    fn note_event(&mut self, entry: &Entry, happened: &Happened) {
         let Some(own) = self
             .accepted()
             .filter(|own| own.kind == MessageType::Review(ReviewKind::Request))

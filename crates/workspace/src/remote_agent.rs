@@ -12,73 +12,73 @@ use crate::index::LedgerIndex;
 
 /// An agent whose outbox this host does not read and to which it does not deliver.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Away {
+pub struct RemoteAgent {
     agent: AgentName,
     this: HostName,
-    home: AwayHome,
+    home: RemoteHome,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum AwayHome {
+enum RemoteHome {
     Elsewhere(HostName),
     Retired(HostName),
     None,
 }
 
-impl Away {
+impl RemoteAgent {
     /// Looks for the agent's home in the ledger; none if it is this host, or if this is the only host.
-    pub fn of(root: &Path, agent: &AgentName) -> Option<Away> {
+    pub fn of(root: &Path, agent: &AgentName) -> Option<RemoteAgent> {
         // Other commands report a config that cannot be read.
         let this = Config::load(root).ok()?.ledger.shared().ok()??.host;
         let (index, _) = LedgerIndex::read(root).ok()?;
-        Away::among(&index.fleet, &this, agent)
+        RemoteAgent::among(&index.fleet, &this, agent)
     }
 
     /// Looks for the agent's home among the hosts of a ledger; `this` is one of them.
-    pub fn among(fleet: &Fleet, this: &HostName, agent: &AgentName) -> Option<Away> {
+    pub fn among(fleet: &Fleet, this: &HostName, agent: &AgentName) -> Option<RemoteAgent> {
         let home = match fleet.home(agent) {
             _ if fleet.is_empty() => return None,
             Some(home) if home == this => return None,
-            Some(home) if fleet.key(home).is_none() => AwayHome::Retired(home.clone()),
-            Some(home) => AwayHome::Elsewhere(home.clone()),
-            None => AwayHome::None,
+            Some(home) if fleet.key(home).is_none() => RemoteHome::Retired(home.clone()),
+            Some(home) => RemoteHome::Elsewhere(home.clone()),
+            None => RemoteHome::None,
         };
         let (agent, this) = (agent.clone(), this.clone());
-        Some(Away { agent, this, home })
+        Some(RemoteAgent { agent, this, home })
     }
 
     /// The other host that handles the agent's mail; none if no host does.
     pub fn elsewhere(&self) -> Option<&HostName> {
         match &self.home {
-            AwayHome::Elsewhere(home) => Some(home),
-            AwayHome::Retired(_) | AwayHome::None => None,
+            RemoteHome::Elsewhere(home) => Some(home),
+            RemoteHome::Retired(_) | RemoteHome::None => None,
         }
     }
 
     /// The command, without our name, that makes this host the agent's home.
     pub fn command(&self) -> String {
-        let Away { agent, this, home } = self;
+        let RemoteAgent { agent, this, home } = self;
         match home {
-            AwayHome::Elsewhere(_) | AwayHome::Retired(_) => {
+            RemoteHome::Elsewhere(_) | RemoteHome::Retired(_) => {
                 format!("host move-home {agent} --to {this}")
             }
-            AwayHome::None => format!("host claim {agent}"),
+            RemoteHome::None => format!("host claim {agent}"),
         }
     }
 }
 
-impl fmt::Display for Away {
+impl fmt::Display for RemoteAgent {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let agent = &self.agent;
         match &self.home {
-            AwayHome::Elsewhere(home) => write!(out, "{agent} is at home on host {home}"),
-            AwayHome::Retired(home) => {
+            RemoteHome::Elsewhere(home) => write!(out, "{agent} is at home on host {home}"),
+            RemoteHome::Retired(home) => {
                 write!(
                     out,
                     "{agent} is at home on host {home}, whose key was retired"
                 )
             }
-            AwayHome::None => write!(out, "{agent} has no home on any host"),
+            RemoteHome::None => write!(out, "{agent} has no home on any host"),
         }
     }
 }
@@ -92,34 +92,34 @@ mod tests {
         let host = |name: &str| -> HostName { name.parse().expect("a host's name") };
         let agent = |name: &str| -> AgentName { name.parse().expect("an agent's name") };
         let mut fleet = Fleet::default();
-        let away = |fleet: &Fleet, name| {
-            let away = Away::among(fleet, &host("tower"), &agent(name))?;
-            Some((away.to_string(), away.command()))
+        let remote = |fleet: &Fleet, name| {
+            let remote = RemoteAgent::among(fleet, &host("tower"), &agent(name))?;
+            Some((remote.to_string(), remote.command()))
         };
-        assert_eq!(away(&fleet, "claude"), None, "this is the only host");
+        assert_eq!(remote(&fleet, "claude"), None, "this is the only host");
         for (name, lives) in [("tower", "claude"), ("laptop", "codex"), ("box", "pi")] {
             fleet.join(host(name), name.to_owned()).expect("a new host");
             fleet.claim(agent(lives), host(name)).expect("a free agent");
         }
         fleet.retire(&host("box")).expect("a host");
         let some = |why: &str, command: &str| Some((why.to_owned(), command.to_owned()));
-        assert_eq!(away(&fleet, "claude"), None);
+        assert_eq!(remote(&fleet, "claude"), None);
         assert_eq!(
-            away(&fleet, "codex"),
+            remote(&fleet, "codex"),
             some(
                 "codex is at home on host laptop",
                 "host move-home codex --to tower"
             )
         );
         assert_eq!(
-            away(&fleet, "pi"),
+            remote(&fleet, "pi"),
             some(
                 "pi is at home on host box, whose key was retired",
                 "host move-home pi --to tower"
             )
         );
         assert_eq!(
-            away(&fleet, "gpt"),
+            remote(&fleet, "gpt"),
             some("gpt has no home on any host", "host claim gpt")
         );
     }

@@ -17,7 +17,7 @@ use workspace::index::LedgerIndex;
 use workspace::operator_alerts::{self, AlertKind};
 use workspace::shell::quoted;
 
-use super::survey::patiently;
+use super::log_summary::patiently;
 use super::{HostContext, member};
 
 /// The default port of a broker's monitoring page.

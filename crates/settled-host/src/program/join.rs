@@ -25,9 +25,9 @@ use workspace::directory;
 use workspace::shell::quoted;
 
 use self::checks::{JoinTarget, PlannedJoin};
+use super::log_summary::summarize;
 use super::member::{self, Member, PATIENCE};
 use super::republish::put_back;
-use super::survey::survey;
 use super::{HostContext, config, load, local, of_log, of_place, shared_log};
 
 /// The default name of the workspace in a log.
@@ -161,7 +161,7 @@ fn record(
         is_next_key,
         has_joined: _,
         mut log,
-        survey,
+        summary,
         is_first,
         known,
         joined,
@@ -171,7 +171,7 @@ fn record(
     let own = HostDirectory::joining(root);
     make_workspace(root, &args.agents)?;
     if is_first {
-        bring_ledger(root, shared, &key, &mut *log, survey.end)?;
+        bring_ledger(root, shared, &key, &mut *log, summary.end)?;
     }
     let settings = config::text(root)?;
     if let Some(policy) = &takes_policy {
@@ -182,7 +182,7 @@ fn record(
         (false, _) => known,
         // This host is already the home of its agents while it joins.
         (true, true) => after,
-        (true, false) => survey.beginning(),
+        (true, false) => summary.beginning(),
     };
     let public = key.public();
     let (log, answer) = AnsweredLog::around(log);
@@ -197,7 +197,7 @@ fn record(
         keys: Box::new(key),
     };
     let mut member = Member::open_to_join(root, sharing)?;
-    let recorded = member.follow(survey.end).and_then(|()| {
+    let recorded = member.follow(summary.end).and_then(|()| {
         member.record_while(&|_| Ok(Some(joined.clone())), |elapsed| {
             answer.may_change(elapsed)
         })
@@ -376,7 +376,7 @@ fn is_begun_by_another(own: &HostDirectory, shared: &SharedLog, key: &str) -> bo
     let founder = own
         .join(shared)
         .ok()
-        .and_then(|mut log| survey(&mut *log).ok()?.founder);
+        .and_then(|mut log| summarize(&mut *log).ok()?.founder);
     founder.is_some_and(|founder| founder.key != key)
 }
 

@@ -22,7 +22,7 @@ use workspace::config::{self, SharedLog};
 use workspace::index::LedgerIndex;
 use workspace::shell::{quoted, settled};
 
-use super::{of_place, survey};
+use super::{log_summary, of_place};
 
 /// The time limit for following the log, and for recording a change.
 pub(super) const PATIENCE: Duration = Duration::from_secs(30);
@@ -82,9 +82,9 @@ pub(super) fn is_in(root: &Path, shared: &SharedLog) -> Result<bool, Failure> {
         }
     }
     let (mut log, _) = log_and_end(root, shared)?;
-    let survey = survey::survey(&mut *log).map_err(|error| super::of_log(&error))?;
-    let known = survey.fleet.key(host);
-    let mut others = survey.fleet.members();
+    let summary = log_summary::summarize(&mut *log).map_err(|error| super::of_log(&error))?;
+    let known = summary.fleet.key(host);
+    let mut others = summary.fleet.members();
     match (key, known) {
         (Some(key), Some(known)) if key == known => {}
         (None, Some(_)) if others.any(|(name, other)| name != host && !other.is_retired) => {
@@ -203,8 +203,8 @@ pub(super) fn caught_up(root: &Path, shared: &SharedLog) -> Result<Fleet, Failur
     }
     let (mut log, end) = log_and_end(root, shared)?;
     if spool::is_served(root) != Some(false) {
-        let survey = survey::survey(&mut *log).map_err(|error| super::of_log(&error))?;
-        if survey.fleet.policy() == fleet.policy() {
+        let summary = log_summary::summarize(&mut *log).map_err(|error| super::of_log(&error))?;
+        if summary.fleet.policy() == fleet.policy() {
             return Ok(fleet);
         }
         let message = "a daemon serves this workspace, and does not have the last change of the policy yet: stop it, run this \
@@ -227,7 +227,7 @@ pub(super) fn caught_up(root: &Path, shared: &SharedLog) -> Result<Fleet, Failur
 fn log_and_end(root: &Path, shared: &SharedLog) -> Result<(Box<dyn Log>, Head), Failure> {
     let log = HostDirectory::of(root).open_existing(shared);
     let mut log = log.map_err(|error| of_place(&error))?;
-    let end = survey::patiently(|| log.head()).map_err(|error| super::of_log(&error))?;
+    let end = log_summary::patiently(|| log.head()).map_err(|error| super::of_log(&error))?;
     Ok((log, end))
 }
 

@@ -1,7 +1,7 @@
 //! The command line of `settled-host`, which `settled host` runs.
 //!
 //! - `join` makes this directory one of the hosts;
-//! - `survey` reads a log before anything is written;
+//! - `log_summary` reads a log before anything is written;
 //! - `change` records a change of hosts: a retired key, a moved home, another policy, a host that leaves;
 //! - `republish` puts back what a log lost;
 //! - `check` says what the log promises;
@@ -15,10 +15,10 @@ mod check;
 mod config;
 mod join;
 mod list;
+mod log_summary;
 mod member;
 mod republish;
 mod serve;
-mod survey;
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};

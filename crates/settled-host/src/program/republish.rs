@@ -16,7 +16,7 @@ use views::exit::Exit;
 use views::failure::Failure;
 use workspace::config::SharedLog;
 
-use super::survey::{end_of_new, for_each_batch, patiently, survey};
+use super::log_summary::{end_of_new, for_each_batch, patiently, summarize};
 use super::{HostContext, config, local, member, of_log, of_new_log, of_place};
 
 /// The pause before the same batch is appended again.
@@ -148,7 +148,7 @@ pub(super) fn check_unsigned(
     let Some(last) = unsigned.next_back().map(|known| known.batch.head().seq) else {
         return Ok(());
     };
-    let founder = survey(local).map_err(|error| of_log(&error))?.founder;
+    let founder = summarize(local).map_err(|error| of_log(&error))?.founder;
     let is_ours = founder
         .as_ref()
         .is_none_or(|founder| founder.host == host.as_str() && founder.key == key.public());

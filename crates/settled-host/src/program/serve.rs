@@ -16,7 +16,7 @@ use workspace::config::SharedLog;
 use workspace::directory;
 use workspace::shell::quoted;
 
-use super::{HostContext, member, of_place, survey};
+use super::{HostContext, log_summary, member, of_place};
 
 /// `settled-host serve`
 #[derive(Debug, clap::Args)]
@@ -90,7 +90,7 @@ fn once(
     let mut log = HostDirectory::of(root)
         .open_existing(shared)
         .map_err(|error| of_place(&error))?;
-    let end = survey::patiently(|| log.head()).map_err(|error| super::of_log(&error))?;
+    let end = log_summary::patiently(|| log.head()).map_err(|error| super::of_log(&error))?;
     drop(log);
     let sharing = ready(root, shared)?;
     let served = serve::serve_shared_once(root, sharing, end.seq);

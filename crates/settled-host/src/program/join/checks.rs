@@ -15,8 +15,8 @@ use workspace::config::{SharedLog, is_same_policy};
 use workspace::directory;
 use workspace::shell::quoted;
 
+use super::super::log_summary::{LogSummary, patiently, summarize};
 use super::super::republish::check_unsigned;
-use super::super::survey::{Survey, patiently, survey};
 use super::super::{HostContext, local, member, of_log, of_new_log, of_place};
 use super::{JoinArgs, again};
 
@@ -28,7 +28,7 @@ pub(super) struct PlannedJoin {
     /// True if the other hosts know the key that this host has.
     pub(super) has_joined: bool,
     pub(super) log: Box<dyn Log>,
-    pub(super) survey: Survey,
+    pub(super) summary: LogSummary,
     /// True if this host brings its ledger into an empty log.
     pub(super) is_first: bool,
     /// The hosts, as this host's ledger has them.
@@ -55,23 +55,23 @@ pub(super) fn plan(
     let (root, shared) = (context.root()?, &asked.shared);
     let own = HostDirectory::joining(root);
     let mut log = own.join(shared).map_err(|error| of_place(&error))?;
-    let survey = survey(&mut *log);
-    let survey = survey.map_err(|error| of_new_log(&error, &shared.log))?;
+    let summary = summarize(&mut *log);
+    let summary = summary.map_err(|error| of_new_log(&error, &shared.log))?;
     let is_workspace = is_workspace(root)?;
     let known = if is_workspace {
         member::fleet(root)?
     } else {
         Fleet::default()
     };
-    let is_first = survey.founder.is_none();
+    let is_first = summary.founder.is_none();
     if is_first {
         parts_from_nobody(context, asked, &known)?;
     }
     // The first host brings the hosts of its ledger along.
-    let fleet = if is_first { &known } else { &survey.fleet };
+    let fleet = if is_first { &known } else { &summary.fleet };
     let (key, is_next_key) = choose_key(args, &own, fleet, &shared.host)?;
     let ours = member::policy(root)?;
-    let takes_policy = policy_to_take(&survey.fleet, &known, &ours);
+    let takes_policy = policy_to_take(&summary.fleet, &known, &ours);
     let joined = HostChange::Joined(JoinedHost {
         host: shared.host.to_string(),
         key: key.public(),
@@ -86,9 +86,9 @@ pub(super) fn plan(
         .change(&joined, &shared.host)
         .map_err(|refusal| refused(&refusal, args, context, (asked, fleet)))?;
     if is_workspace {
-        compare(context, asked, &mut *log, (&survey, &key))?;
-    } else if is_first && survey.end != Head::EMPTY {
-        return Err(begun_by_nobody(survey.end));
+        compare(context, asked, &mut *log, (&summary, &key))?;
+    } else if is_first && summary.end != Head::EMPTY {
+        return Err(begun_by_nobody(summary.end));
     }
     let has_joined = !is_next_key && fleet.key(&shared.host) == Some(&*key.public());
     Ok(PlannedJoin {
@@ -96,7 +96,7 @@ pub(super) fn plan(
         is_next_key,
         has_joined,
         log,
-        survey,
+        summary,
         is_first,
         known,
         joined,
@@ -275,31 +275,31 @@ fn compare(
     context: &HostContext,
     asked: &JoinTarget,
     log: &mut dyn Log,
-    (survey, key): (&Survey, &HostKey),
+    (summary, key): (&LogSummary, &HostKey),
 ) -> Result<(), Failure> {
     let root = context.root()?;
     let mut local = local(root, &asked.shared.host)?;
     let ours = local.head().map_err(|error| of_log(&error))?;
-    if survey.founder.is_none() {
-        return match local.follow(survey.end) {
+    if summary.founder.is_none() {
+        return match local.follow(summary.end) {
             Ok(_) => {
                 let shared = &asked.shared;
                 let keys = (shared.workspace.as_str(), &shared.host, key);
-                check_unsigned(&mut local, log, survey.end, keys)
+                check_unsigned(&mut local, log, summary.end, keys)
             }
             // A host brought records, and was killed before it recorded its join.
-            Err(_) => Err(begun_by_nobody(survey.end)),
+            Err(_) => Err(begun_by_nobody(summary.end)),
         };
     }
     // A ledger as long as the log must end with the log's last record. A log may compare a longer one only later.
-    let compared = if ours.seq < survey.end.seq {
+    let compared = if ours.seq < summary.end.seq {
         patiently(|| log.follow(ours))
     } else {
-        local.follow(survey.end)
+        local.follow(summary.end)
     };
     match compared {
-        Ok(_) if ours.seq <= survey.end.seq => Ok(()),
-        Ok(_) => Err(longer(context, asked, (survey.end, ours))),
+        Ok(_) if ours.seq <= summary.end.seq => Ok(()),
+        Ok(_) => Err(longer(context, asked, (summary.end, ours))),
         Err(LogError::Forked { .. } | LogError::RolledBack { .. } | LogError::Broken { .. }) => {
             let message = format!(
                 "this workspace has a ledger of its own, with {} records, and the log has another one: join with an \

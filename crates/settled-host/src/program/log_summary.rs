@@ -17,7 +17,7 @@ const PATIENCE: Duration = Duration::from_secs(20);
 const PAUSE: Duration = Duration::from_millis(20);
 
 /// A summary of a log.
-pub(super) struct Survey {
+pub(super) struct LogSummary {
     /// Its end.
     pub(super) end: Head,
     /// The host that began the log; `None` if the log is empty, or if that host was killed before it recorded its join.
@@ -27,20 +27,20 @@ pub(super) struct Survey {
 }
 
 /// Reads a whole log.
-pub(super) fn survey(log: &mut dyn Log) -> Result<Survey, LogError> {
+pub(super) fn summarize(log: &mut dyn Log) -> Result<LogSummary, LogError> {
     let end = end_of_new(log)?;
-    let mut survey = Survey {
+    let mut summary = LogSummary {
         end,
         founder: None,
         fleet: Fleet::default(),
     };
     for_each_batch(log, end, |signed| {
         for entry in signed.batch.entries() {
-            survey.note(entry);
+            summary.note(entry);
         }
         ControlFlow::Continue(())
     })?;
-    Ok(survey)
+    Ok(summary)
 }
 
 /// Visits the batches of a log from the first to `end`, or until `visit` breaks off.
@@ -69,7 +69,7 @@ pub(super) fn for_each_batch(
     Ok(())
 }
 
-impl Survey {
+impl LogSummary {
     fn note(&mut self, entry: &spool::Entry) {
         if entry.original.is_some() {
             // A record about an agent's file changes no host, and parsing those records is most of the work.
@@ -135,7 +135,7 @@ mod tests {
 
     use super::*;
 
-    /// A log of unsigned batches, which are enough for a survey.
+    /// A log of unsigned batches, which are enough for a summary.
     fn log_of(records: &[&[&str]]) -> log_suite::ModelLog {
         let shared = Shared::new(7, Weather::default());
         let mut log = shared.connect();
@@ -151,12 +151,12 @@ mod tests {
 
     #[test]
     fn a_log_is_read_to_its_end_whatever_the_weather() {
-        let survey = survey(&mut log_of(&[&["one"], &["two", "three"], &["four"]]));
-        let survey = survey.expect("a log");
-        assert_eq!(survey.end.seq, 4);
-        assert!(survey.founder.is_none());
-        assert!(survey.fleet.is_empty() && survey.beginning().is_empty());
-        let empty = super::survey(&mut log_of(&[])).expect("an empty log");
+        let summary = summarize(&mut log_of(&[&["one"], &["two", "three"], &["four"]]));
+        let summary = summary.expect("a log");
+        assert_eq!(summary.end.seq, 4);
+        assert!(summary.founder.is_none());
+        assert!(summary.fleet.is_empty() && summary.beginning().is_empty());
+        let empty = super::summarize(&mut log_of(&[])).expect("an empty log");
         assert_eq!(empty.end, Head::EMPTY);
     }
 

@@ -45,7 +45,7 @@ use crate::unknown_sender::UnknownSenders;
 
 pub use self::hosts::HostChangeError;
 use self::shared::LastRecord;
-pub use self::shared::{Sharing, Standing, without_its_key};
+pub use self::shared::{Sharing, SharingState, without_its_key};
 pub use self::sweeping::BeforeListing;
 pub(crate) use self::sweeping::StepEnd;
 
@@ -448,7 +448,7 @@ impl Mailroom {
         schedule.set(Wakeup::Retry, owed.filter(|_| !self.is_frozen()));
         if self
             .standing()
-            .is_some_and(|standing| *standing != Standing::InStep)
+            .is_some_and(|standing| *standing != SharingState::InStep)
         {
             // Nothing is judged until this host follows the log again.
             return schedule;

@@ -15,7 +15,7 @@ use spool::{Entry, SpoolError};
 use workspace::clock::Moment;
 use workspace::index;
 
-use super::shared::{LastRecord, SharedLedger, Sharing, Standing};
+use super::shared::{LastRecord, SharedLedger, Sharing, SharingState};
 use super::{Mailroom, Pass};
 
 /// The pause, in milliseconds, between two looks of a frozen host at the log that froze it.
@@ -38,9 +38,9 @@ impl Mailroom {
         };
         shared.stop_if_it_lacks();
         let goes_on = match shared.standing {
-            Standing::Outdated { .. } => false,
-            Standing::Frozen { .. } => shared.thaws(self.spool.head(), moment),
-            Standing::InStep | Standing::Waiting { .. } => true,
+            SharingState::Outdated { .. } => false,
+            SharingState::Frozen { .. } => shared.thaws(self.spool.head(), moment),
+            SharingState::InStep | SharingState::Waiting { .. } => true,
         };
         if !goes_on {
             return Ok(false);
@@ -75,7 +75,7 @@ impl Mailroom {
                 return Ok(false);
             }
         };
-        shared.standing = Standing::InStep;
+        shared.standing = SharingState::InStep;
         let poll = shared.sharing.log.poll_ms();
         shared.look_at = moment
             .mono
@@ -146,9 +146,9 @@ impl Mailroom {
                         Untrusted::Frozen(why) => {
                             let why = format!("host {host}: {why}");
                             shared.refused = Some(signed.batch.head());
-                            Standing::Frozen { seq, why }
+                            SharingState::Frozen { seq, why }
                         }
-                        Untrusted::Outdated(why) => Standing::Outdated { why },
+                        Untrusted::Outdated(why) => SharingState::Outdated { why },
                     };
                     self.take_back();
                     return Ok(false);
@@ -186,7 +186,7 @@ impl SharedLedger {
         let thaws = next.map_or(end == ours, |next| Some(next) != self.refused);
         if thaws {
             tracing::info!("the log continues this host's ledger again; following it");
-            (self.standing, self.refused) = (Standing::InStep, None);
+            (self.standing, self.refused) = (SharingState::InStep, None);
             self.look_at = moment.mono;
         }
         thaws

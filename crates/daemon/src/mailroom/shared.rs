@@ -46,7 +46,7 @@ pub struct Sharing {
 
 /// The relation of this host's ledger to the shared one.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Standing {
+pub enum SharingState {
     /// It follows.
     InStep,
     /// The log cannot be reached, or did not answer: nothing is accepted here, and nothing is lost.
@@ -73,7 +73,7 @@ pub enum Standing {
 /// The sharing, and its current standing.
 pub(super) struct SharedLedger {
     pub(super) sharing: Sharing,
-    pub(super) standing: Standing,
+    pub(super) standing: SharingState,
     /// True for a command that lets this host join: it follows the log even if this host's key is not one of the fleet's.
     is_joining: bool,
     pub(super) heartbeats: Heartbeats,
@@ -110,14 +110,14 @@ impl Default for LastRecord {
     }
 }
 
-impl Standing {
+impl SharingState {
     /// The word for it in metrics and in what other hosts hear.
     pub(super) fn word(&self) -> &'static str {
         match self {
-            Standing::InStep => "in_step",
-            Standing::Waiting { .. } => "waiting",
-            Standing::Frozen { .. } => "frozen",
-            Standing::Outdated { .. } => "stopped",
+            SharingState::InStep => "in_step",
+            SharingState::Waiting { .. } => "waiting",
+            SharingState::Frozen { .. } => "frozen",
+            SharingState::Outdated { .. } => "stopped",
         }
     }
 }
@@ -150,7 +150,7 @@ impl SharedLedger {
         }
         Self {
             sharing,
-            standing: Standing::InStep,
+            standing: SharingState::InStep,
             is_joining: false,
             heartbeats: Heartbeats::default(),
             unknown: None,
@@ -196,15 +196,15 @@ impl SharedLedger {
 
     /// True if a policy other than that of all hosts is all that stops this host.
     pub(super) fn is_stopped_by_policy(&self) -> bool {
-        let is_stopped = matches!(self.standing, Standing::Outdated { .. });
+        let is_stopped = matches!(self.standing, SharingState::Outdated { .. });
         is_stopped && self.has_other_policy() && !self.is_stopped_by_its_key()
     }
 
     /// Stops this host if it lacks something. A freeze stays: it is no want of this host.
     pub(super) fn stop_if_it_lacks(&mut self) {
-        let is_frozen = matches!(self.standing, Standing::Frozen { .. });
+        let is_frozen = matches!(self.standing, SharingState::Frozen { .. });
         if let (false, Some(why)) = (is_frozen, self.lacks()) {
-            self.standing = Standing::Outdated { why };
+            self.standing = SharingState::Outdated { why };
         }
     }
 
@@ -223,8 +223,8 @@ impl SharedLedger {
     /// Has this policy from now on, and gives back the one before. What stopped this host for that one alone is over.
     pub(super) fn take_policy(&mut self, policy: String) -> String {
         let before = std::mem::replace(&mut self.sharing.policy, policy);
-        if let Standing::Outdated { .. } = self.standing {
-            self.standing = Standing::InStep;
+        if let SharingState::Outdated { .. } = self.standing {
+            self.standing = SharingState::InStep;
         }
         self.stop_if_it_lacks();
         before
@@ -241,7 +241,7 @@ impl SharedLedger {
 
     /// True if this host follows the log and has a key to record what it judges.
     pub(super) fn may_judge(&self) -> bool {
-        self.standing == Standing::InStep && self.has_its_key()
+        self.standing == SharingState::InStep && self.has_its_key()
     }
 
     pub(super) fn is_at_home(&self, agent: &AgentName) -> bool {
@@ -275,11 +275,13 @@ impl SharedLedger {
 
     pub(super) fn wait(&mut self, why: &str, moment: Moment) {
         let since = match &self.standing {
-            Standing::Waiting { since, .. } => *since,
-            Standing::InStep | Standing::Frozen { .. } | Standing::Outdated { .. } => moment.utc,
+            SharingState::Waiting { since, .. } => *since,
+            SharingState::InStep | SharingState::Frozen { .. } | SharingState::Outdated { .. } => {
+                moment.utc
+            }
         };
         let why = why.to_owned();
-        self.standing = Standing::Waiting { since, why };
+        self.standing = SharingState::Waiting { since, why };
         self.look_at = moment.mono.saturating_add(RETRY_MS);
     }
 
@@ -291,16 +293,16 @@ impl SharedLedger {
             LogError::TooLarge { bytes_max, .. } => self.too_large = Some(*bytes_max),
             LogError::TooNew(_) => {
                 let why = format!("{why}; upgrade settled on this host");
-                self.standing = Standing::Outdated { why };
+                self.standing = SharingState::Outdated { why };
             }
             LogError::RolledBack { ours, .. } => {
                 let seq = ours.seq;
-                self.standing = Standing::Frozen { seq, why };
+                self.standing = SharingState::Frozen { seq, why };
             }
-            LogError::Forked { at, .. } => self.standing = Standing::Frozen { seq: *at, why },
+            LogError::Forked { at, .. } => self.standing = SharingState::Frozen { seq: *at, why },
             LogError::Broken { .. } => {
                 let seq = 0;
-                self.standing = Standing::Frozen { seq, why };
+                self.standing = SharingState::Frozen { seq, why };
             }
         }
     }
@@ -333,7 +335,7 @@ impl SharedLedger {
 
 impl Mailroom {
     /// The relation of this host's ledger to the shared one; none if it is the only host.
-    pub fn standing(&self) -> Option<&Standing> {
+    pub fn standing(&self) -> Option<&SharingState> {
         self.shared.as_ref().map(|shared| &shared.standing)
     }
 
@@ -380,11 +382,11 @@ impl Mailroom {
     pub(super) fn next_look(&self) -> Option<u64> {
         let shared = self.shared.as_ref()?;
         match shared.standing {
-            Standing::InStep | Standing::Waiting { .. } | Standing::Frozen { .. } => {
+            SharingState::InStep | SharingState::Waiting { .. } | SharingState::Frozen { .. } => {
                 Some(shared.look_at)
             }
-            Standing::Outdated { .. } if self.may_change_policy() => Some(shared.look_at),
-            Standing::Outdated { .. } => None,
+            SharingState::Outdated { .. } if self.may_change_policy() => Some(shared.look_at),
+            SharingState::Outdated { .. } => None,
         }
     }
 
@@ -427,7 +429,7 @@ impl Mailroom {
         let Some(shared) = shared else {
             return spool.commit(spool.next_seq(), drafts);
         };
-        if shared.standing != Standing::InStep || shared.unknown.is_some() {
+        if shared.standing != SharingState::InStep || shared.unknown.is_some() {
             let why = "this host waits for the log".to_owned();
             return Err(SpoolError::NotTaken { why });
         }
@@ -498,12 +500,12 @@ impl Mailroom {
     /// True if this host follows the log, or there is none.
     pub(crate) fn is_in_step(&self) -> bool {
         let standing = self.standing();
-        standing.is_none_or(|standing| *standing == Standing::InStep)
+        standing.is_none_or(|standing| *standing == SharingState::InStep)
     }
 
     /// True if this host delivers nothing any more.
     pub(super) fn is_frozen(&self) -> bool {
-        matches!(self.standing(), Some(Standing::Frozen { .. }))
+        matches!(self.standing(), Some(SharingState::Frozen { .. }))
     }
 
     /// Tells operators while this host waits, or does not go on.
@@ -512,15 +514,15 @@ impl Mailroom {
             return;
         };
         let what = match &shared.standing {
-            Standing::InStep => None,
-            Standing::Waiting { since, why } => Some(format!(
+            SharingState::InStep => None,
+            SharingState::Waiting { since, why } => Some(format!(
                 "waiting for the shared ledger since {}: {why}; nothing is accepted here meanwhile, and nothing is lost",
                 since.format("%Y-%m-%dT%H:%M:%SZ")
             )),
-            Standing::Frozen { seq, why } => Some(format!(
+            SharingState::Frozen { seq, why } => Some(format!(
                 "frozen at record {seq} of the shared ledger: {why}; nothing is judged or delivered here"
             )),
-            Standing::Outdated { why } => Some(format!(
+            SharingState::Outdated { why } => Some(format!(
                 "this host stopped following the shared ledger: {why}"
             )),
         };

@@ -7,7 +7,7 @@ use spool::SpoolError;
 use workspace::error::chain;
 
 use super::{Daemon, DaemonError, PASS_FILES, prove_room_for_files};
-use crate::mailroom::{Pass, Sharing, Standing};
+use crate::mailroom::{Pass, Sharing, SharingState};
 use crate::schedule::Wakeup;
 
 /// The time that `serve --once` gives files that may become finished or readable, in milliseconds: a little longer than
@@ -41,7 +41,7 @@ pub struct ServedOnce {
     /// The results of judging on this host.
     pub tally: Tally,
     /// The standing of this host at the end. Unless it is in step, it accepted nothing more.
-    pub standing: Standing,
+    pub standing: SharingState,
     /// True if agents came home to this host or left it; a second run then handles their mail.
     pub has_other_homes: bool,
 }

@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use chrono::TimeDelta;
-use daemon::mailroom::{Mailroom, Sharing, Standing};
+use daemon::mailroom::{Mailroom, Sharing, SharingState};
 use daemon::serve::serve_shared_once;
 use fleet::Fleet;
 use log_suite::{Appends, Dice, ModelLog, Shared, Weather};
@@ -162,7 +162,7 @@ impl Host {
     /// Checks that a host which the log freezes has a ledger that the log does not continue. That may change later: a
     /// host that waited for an answer sends the lost batch again, and a late batch arrives in either history.
     fn assert_a_freeze_has_a_reason(&mut self) {
-        let Standing::Frozen { why, .. } = self.standing() else {
+        let SharingState::Frozen { why, .. } = self.standing() else {
             self.is_frozen = false;
             return;
         };
@@ -177,7 +177,7 @@ impl Host {
         self.is_frozen = true;
     }
 
-    fn standing(&self) -> Standing {
+    fn standing(&self) -> SharingState {
         let mailroom = self.mailroom.as_ref().expect("it was started");
         mailroom.standing().expect("it shares a ledger").clone()
     }
@@ -255,7 +255,7 @@ fn settle(hosts: &mut [Host], ms: &mut i64) {
         }
         before = now;
     }
-    let standings: Vec<Standing> = hosts.iter().map(Host::standing).collect();
+    let standings: Vec<SharingState> = hosts.iter().map(Host::standing).collect();
     panic!("it does not come to rest: {standings:?}");
 }
 

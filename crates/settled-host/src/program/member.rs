@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use daemon::mailroom::{
-    HostChangeError, Mailroom, MailroomError, Sharing, Standing, without_its_key,
+    HostChangeError, Mailroom, MailroomError, Sharing, SharingState, without_its_key,
 };
 use daemon::submit_order;
 use fleet::{Fleet, FleetRefusal};
@@ -395,18 +395,18 @@ impl Member {
             Err(error) => return Err(Failure::new(Exit::Failed, &error)),
         }
         match self.mailroom.standing() {
-            Some(Standing::Frozen { seq, why }) => {
+            Some(SharingState::Frozen { seq, why }) => {
                 let message = format!("record {seq} of the log does not follow: {}", escaped(why));
                 Err(Failure::plain(Exit::ActionRequired, message))
             }
-            Some(Standing::Outdated { why }) => {
+            Some(SharingState::Outdated { why }) => {
                 let why = escaped(why);
                 if self.judges_by == JudgesBy::CommonPolicy && self.mailroom.take_common_policy() {
                     return Ok(());
                 }
                 Err(Failure::plain(Exit::ActionRequired, why))
             }
-            Some(Standing::InStep | Standing::Waiting { .. }) | None => Ok(()),
+            Some(SharingState::InStep | SharingState::Waiting { .. }) | None => Ok(()),
         }
     }
 

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use daemon::logs::{self, LogFormat};
-use daemon::mailroom::{MailroomError, Sharing, Standing};
+use daemon::mailroom::{MailroomError, Sharing, SharingState};
 use daemon::serve::{self, DaemonError, ServeEnd, ServedOnce, Tally, Until};
 use message_schema::id::AgentName;
 use message_schema::line::escaped;
@@ -102,30 +102,30 @@ fn once(
     let tally = before.then(tally);
     *before = tally;
     let left = match standing {
-        Standing::InStep if has_other_homes => return Ok(None),
-        Standing::InStep if tally.undelivered > 0 || tally.unread > 0 => Some((
+        SharingState::InStep if has_other_homes => return Ok(None),
+        SharingState::InStep if tally.undelivered > 0 || tally.unread > 0 => Some((
             Exit::Temporary,
             format!(
                 "could not deliver or archive {} files, nor read {} files or outboxes; the log names them, and the next start does the rest",
                 tally.undelivered, tally.unread
             ),
         )),
-        Standing::InStep => None,
-        Standing::Waiting { why, .. } => Some((
+        SharingState::InStep => None,
+        SharingState::Waiting { why, .. } => Some((
             Exit::Temporary,
             format!(
                 "the shared ledger gave no answer: {}; nothing is lost, run this again",
                 escaped(&why)
             ),
         )),
-        Standing::Frozen { seq, why } => Some((
+        SharingState::Frozen { seq, why } => Some((
             Exit::ActionRequired,
             format!(
                 "frozen at record {seq} of the shared ledger: {}",
                 escaped(&why)
             ),
         )),
-        Standing::Outdated { why } => Some((Exit::ActionRequired, escaped(&why))),
+        SharingState::Outdated { why } => Some((Exit::ActionRequired, escaped(&why))),
     };
     if let Some((exit, message)) = left {
         return Err(Failure::plain(exit, message)

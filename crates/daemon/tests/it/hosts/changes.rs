@@ -95,8 +95,8 @@ impl Host {
     }
 }
 
-fn has_other_policy(standing: &Standing) -> bool {
-    matches!(standing, Standing::Outdated { why } if why.contains("settled host policy --take"))
+fn has_other_policy(standing: &SharingState) -> bool {
+    matches!(standing, SharingState::Outdated { why } if why.contains("settled host policy --take"))
 }
 
 #[test]
@@ -138,7 +138,7 @@ fn records_by_another_policy_stop_a_host_and_do_not_freeze_it() {
     // The log has both records before the tower reads it again.
     ms += 10_000;
     hosts[0].pass(ms);
-    assert_eq!(hosts[0].standing(), Standing::InStep);
+    assert_eq!(hosts[0].standing(), SharingState::InStep);
     ms += 10_000;
     hosts[0].pass(ms);
     let standing = hosts[0].standing();
@@ -147,7 +147,7 @@ fn records_by_another_policy_stop_a_host_and_do_not_freeze_it() {
     hosts[0].start(&log);
     ms += 10_000;
     hosts[0].pass(ms);
-    assert_eq!(hosts[0].standing(), Standing::InStep);
+    assert_eq!(hosts[0].standing(), SharingState::InStep);
     assert_eq!(hosts[0].ledger(), hosts[1].ledger());
 }
 
@@ -211,7 +211,7 @@ fn a_host_that_began_again_with_another_policy_still_records_it_for_all() {
     let moment = hosts[0].moment(ms + 1_000);
     hosts[0].mailroom().hint_order();
     hosts[0].mailroom().pass(moment).expect("a pass");
-    assert_eq!(hosts[0].standing(), Standing::InStep);
+    assert_eq!(hosts[0].standing(), SharingState::InStep);
     assert_eq!(common_policy(&mut hosts[0]).as_deref(), Some(THREE_ROUNDS));
     let kinds: Vec<String> = hosts[0].entries().into_iter().map(|it| it.kind).collect();
     assert_eq!(kinds, ["host", "host", "host", "accepted", "host"]);
@@ -229,7 +229,7 @@ fn a_host_that_began_again_with_another_policy_still_records_it_for_all() {
     hosts[1].edit(THREE_ROUNDS);
     hosts[1].start(&log);
     hosts[1].pass(ms + 3_000);
-    assert_eq!(hosts[1].standing(), Standing::InStep);
+    assert_eq!(hosts[1].standing(), SharingState::InStep);
     assert_eq!(hosts[1].ledger(), hosts[0].ledger());
 }
 
@@ -273,7 +273,7 @@ fn a_change_of_the_policy_that_the_log_does_not_answer_is_recorded_once() {
             ms += 10_000;
             hosts[0].pass(ms);
         }
-        assert_eq!(hosts[0].standing(), Standing::InStep, "{trouble:?}");
+        assert_eq!(hosts[0].standing(), SharingState::InStep, "{trouble:?}");
         assert_eq!((hosts[0].orders(), hosts[0].entries().len()), (0, 4));
         assert_eq!(bytes_of(&log.batches()), hosts[0].ledger(), "{trouble:?}");
     }
@@ -290,7 +290,7 @@ fn a_change_of_the_policy_comes_after_that_of_another_host() {
         ms += 10_000;
         hosts[0].pass(ms);
     }
-    assert_eq!(hosts[0].standing(), Standing::InStep);
+    assert_eq!(hosts[0].standing(), SharingState::InStep);
     let kinds: Vec<String> = hosts[0].entries().into_iter().map(|it| it.kind).collect();
     assert_eq!(kinds, ["host", "host", "host", "host", "accepted", "host"]);
     assert_eq!(common_policy(&mut hosts[0]).as_deref(), Some(THREE_ROUNDS));
@@ -355,7 +355,7 @@ fn a_host_with_a_retired_key_follows_the_log_to_join_and_records_nothing_else() 
     }
     let standing = hosts[0].standing();
     assert!(
-        matches!(standing, Standing::Outdated { .. }),
+        matches!(standing, SharingState::Outdated { .. }),
         "{standing:?}"
     );
     hosts[1].changes_the_policy_and_judges(THREE_ROUNDS, &log, &mut ms);
@@ -368,7 +368,7 @@ fn a_host_with_a_retired_key_follows_the_log_to_join_and_records_nothing_else() 
 
     for key in ["tower", "another"] {
         opened_to_join(&mut hosts[0], key, &log, &mut ms);
-        assert_eq!(hosts[0].standing(), Standing::InStep, "{key}");
+        assert_eq!(hosts[0].standing(), SharingState::InStep, "{key}");
         assert_eq!(hosts[0].ledger(), hosts[1].ledger(), "{key}");
         let late = hosts[0].moment(ms + 100_000_000);
         let mailroom = hosts[0].mailroom();
@@ -406,7 +406,7 @@ fn a_host_with_a_retired_key_follows_the_log_to_join_and_records_nothing_else() 
     assert_eq!(ledger, hosts[0].ledger());
     ms += 10_000;
     hosts[1].pass(ms);
-    assert_eq!(hosts[1].standing(), Standing::InStep);
+    assert_eq!(hosts[1].standing(), SharingState::InStep);
     assert_eq!(hosts[1].ledger(), ledger);
 }
 
@@ -443,7 +443,7 @@ fn a_host_that_another_machine_replaced_learns_it_in_one_look_and_records_nothin
     hosts[0].pass(ms);
     let stopped = hosts[0].standing();
     assert!(
-        matches!(&stopped, Standing::Outdated { why }
+        matches!(&stopped, SharingState::Outdated { why }
             if why.contains("another machine joined as host tower")
                 && why.contains("`settled host join ./ledger.git --as tower --new-key`")),
         "{stopped:?}"
@@ -468,7 +468,7 @@ fn a_host_that_another_machine_replaced_learns_it_in_one_look_and_records_nothin
         assert_eq!(bytes_of(&log.batches()), ledger);
     }
     hosts[1].pass(ms);
-    assert_eq!(hosts[1].standing(), Standing::InStep);
+    assert_eq!(hosts[1].standing(), SharingState::InStep);
 }
 
 /// The laptop judged a file of codex and could not put it away before the home of codex moved to the tower.
@@ -504,7 +504,7 @@ fn a_file_that_changed_before_a_host_begins_again_is_not_judged_at_the_old_home(
         hosts[1].pass(ms);
         hosts[0].pass(ms);
     }
-    assert_eq!(hosts[0].standing(), Standing::InStep);
+    assert_eq!(hosts[0].standing(), SharingState::InStep);
     assert_eq!(hosts[1].entries().len(), 5);
     assert_eq!(hosts[1].outbox(), ["a.yaml"]);
 }

@@ -33,7 +33,7 @@ fn a_review_goes_over_two_hosts_and_a_third_one_follows_it() {
     settle(&mut hosts, &mut ms);
     assert_eq!(names(&hosts[0].path("agents/claude/inbox")), ["lgtm.yaml"]);
     for host in &hosts {
-        assert_eq!(host.standing(), Standing::InStep);
+        assert_eq!(host.standing(), SharingState::InStep);
         let kinds: Vec<String> = host.entries().into_iter().map(|entry| entry.kind).collect();
         assert_eq!(kinds, ["accepted", "accepted"]);
     }
@@ -77,6 +77,6 @@ fn a_deadline_is_fired_where_its_agent_is_at_home_and_elsewhere_after_a_grace() 
     settle(&mut hosts, &mut ms);
     assert_eq!(fired_by(&hosts), ["tower, away"]);
     for host in &hosts {
-        assert_eq!(host.standing(), Standing::InStep);
+        assert_eq!(host.standing(), SharingState::InStep);
     }
 }

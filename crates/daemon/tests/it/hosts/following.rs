@@ -18,7 +18,7 @@ fn cut_off_a_host_accepts_nothing_says_so_and_catches_up() {
         ms += 1_000;
         hosts[0].pass(ms);
     }
-    assert!(matches!(hosts[0].standing(), Standing::Waiting { .. }));
+    assert!(matches!(hosts[0].standing(), SharingState::Waiting { .. }));
     assert!(hosts[0].entries().is_empty());
     assert_eq!(names(&hosts[0].path("agents/claude/outbox")), ["a.yaml"]);
     let told = fs::read_to_string(hosts[0].path(".settled/alerts.json")).expect("alerts");
@@ -49,7 +49,7 @@ fn a_log_that_lost_what_it_acknowledged_freezes_whoever_has_it() {
     hosts[1].pass(ms + 2_000);
     let standing = hosts[1].standing();
     assert!(
-        matches!(standing, Standing::Frozen { seq: 2, .. }),
+        matches!(standing, SharingState::Frozen { seq: 2, .. }),
         "{standing:?}"
     );
     assert_eq!(names(&hosts[1].path("agents/codex/outbox")), ["c.yaml"]);
@@ -74,7 +74,7 @@ fn a_log_that_lost_what_it_acknowledged_freezes_whoever_has_it() {
     );
     log.connect().append(&signed).expect("an append");
     settle(&mut hosts, &mut ms);
-    assert_eq!(hosts[1].standing(), Standing::InStep);
+    assert_eq!(hosts[1].standing(), SharingState::InStep);
     assert_eq!(
         names(&hosts[0].path("agents/claude/inbox")).last(),
         Some(&"c.yaml".to_owned())
@@ -209,7 +209,7 @@ fn serving_once_counts_what_it_judged_though_answers_of_the_log_are_lost() {
         tower.put("a.yaml", &question("claude", "codex", "msg-a"));
         let sharing = sharing("tower", unanswered(log.connect(), lost));
         let served = serve_shared_once(tower.root.path(), sharing, 0).expect("a run");
-        assert_eq!(served.standing, Standing::InStep, "{lost:?}");
+        assert_eq!(served.standing, SharingState::InStep, "{lost:?}");
         let tally = served.tally;
         assert_eq!((tally.accepted, tally.refused), (1, REFUSED), "{lost:?}");
         assert_eq!(tower.entries().len(), REFUSED + 1, "{lost:?}");

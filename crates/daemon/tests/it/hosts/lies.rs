@@ -36,19 +36,26 @@ fn reader_of(signed: &Signed) -> (Shared, Host) {
 }
 
 /// Changes a record of an honest batch, signs the batch as its host, and returns the standing of a host that sees it.
-fn lied(signer: &'static str, change: impl FnOnce(&mut Entry)) -> Standing {
+fn lied(signer: &'static str, change: impl FnOnce(&mut Entry)) -> SharingState {
     let (_, forged) = honest_and_forged(signer, change);
     let (_, laptop) = reader_of(&forged);
     let is_delivered = !names(&laptop.path("agents/codex/inbox")).is_empty();
     let standing = laptop.standing();
-    assert_eq!(is_delivered, standing == Standing::InStep, "{standing:?}");
-    assert_eq!(laptop.entries().is_empty(), standing != Standing::InStep);
+    assert_eq!(
+        is_delivered,
+        standing == SharingState::InStep,
+        "{standing:?}"
+    );
+    assert_eq!(
+        laptop.entries().is_empty(),
+        standing != SharingState::InStep
+    );
     standing
 }
 
 #[test]
 fn an_honest_record_is_taken_over() {
-    assert_eq!(lied("tower", |_| {}), Standing::InStep);
+    assert_eq!(lied("tower", |_| {}), SharingState::InStep);
 }
 
 #[test]
@@ -104,7 +111,7 @@ fn a_record_that_does_not_follow_freezes_the_others_and_names_the_rule() {
     for (lie, rule, change) in lies {
         let signer = if lie == "another key" { "box" } else { "tower" };
         let standing = lied(signer, change);
-        let Standing::Frozen { seq: 1, why } = &standing else {
+        let SharingState::Frozen { seq: 1, why } = &standing else {
             panic!("{lie}: {standing:?}");
         };
         assert!(why.contains(rule), "{lie}: {why}");
@@ -119,7 +126,7 @@ fn a_broken_rule_freezes_a_host_until_the_log_has_another_record_or_none_in_its_
         });
         let (log, mut laptop) = reader_of(&forged);
         let frozen = laptop.standing();
-        assert!(matches!(frozen, Standing::Frozen { .. }), "{frozen:?}");
+        assert!(matches!(frozen, SharingState::Frozen { .. }), "{frozen:?}");
         let mut ms = 2_000;
         let mut pass = |laptop: &mut Host| {
             for _ in 0..10 {
@@ -140,11 +147,11 @@ fn a_broken_rule_freezes_a_host_until_the_log_has_another_record_or_none_in_its_
         log.lose_tail(1);
         if is_empty_between {
             pass(&mut laptop);
-            assert_eq!(laptop.standing(), Standing::InStep);
+            assert_eq!(laptop.standing(), SharingState::InStep);
         }
         log.connect().append(&honest).expect("an append");
         pass(&mut laptop);
-        assert_eq!(laptop.standing(), Standing::InStep);
+        assert_eq!(laptop.standing(), SharingState::InStep);
         assert_eq!(laptop.ledger(), honest.batch.bytes());
         assert_eq!(names(&laptop.path("agents/codex/inbox")), ["a.yaml"]);
     }
@@ -154,7 +161,7 @@ fn a_broken_rule_freezes_a_host_until_the_log_has_another_record_or_none_in_its_
 fn a_record_of_newer_rules_asks_for_an_upgrade() {
     let standing = lied("tower", |entry| entry.rules = Some(review::RULES + 1));
     assert!(
-        matches!(standing, Standing::Outdated { .. }),
+        matches!(standing, SharingState::Outdated { .. }),
         "{standing:?}"
     );
 }

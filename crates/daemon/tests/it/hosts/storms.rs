@@ -99,7 +99,7 @@ fn is_in_order(entries: &[Entry], seed: u64) {
 fn all_agree(hosts: &[Host], log: &Shared, sent: &Sent, seed: u64) {
     let in_log = bytes_of(&log.batches());
     for host in hosts {
-        assert_eq!(host.standing(), Standing::InStep, "seed {seed}");
+        assert_eq!(host.standing(), SharingState::InStep, "seed {seed}");
         assert_eq!(
             String::from_utf8_lossy(&host.ledger()),
             String::from_utf8_lossy(&in_log),
@@ -140,7 +140,7 @@ fn rest(hosts: &mut [Host], ms: &mut i64) {
         }
         before = now;
     }
-    let standings: Vec<Standing> = hosts.iter().map(Host::standing).collect();
+    let standings: Vec<SharingState> = hosts.iter().map(Host::standing).collect();
     panic!("it does not come to rest: {standings:?}");
 }
 
@@ -175,12 +175,14 @@ fn run_broken(seed: u64, breach: Breach) -> &'static str {
     for host in &hosts {
         let (mirror, shown) = (host.ledger(), bytes_of(&log.shown_to(host.handle)));
         match host.standing() {
-            Standing::InStep => assert!(mirror == shown, "seed {seed}: it follows something else"),
-            Standing::Frozen { why, .. } => {
+            SharingState::InStep => {
+                assert!(mirror == shown, "seed {seed}: it follows something else")
+            }
+            SharingState::Frozen { why, .. } => {
                 frozen += 1;
                 assert!(why.contains(BY_THE_LOG), "seed {seed}: {why}");
             }
-            other @ (Standing::Waiting { .. } | Standing::Outdated { .. }) => {
+            other @ (SharingState::Waiting { .. } | SharingState::Outdated { .. }) => {
                 panic!("seed {seed}: {other:?}")
             }
         }

@@ -11,6 +11,7 @@ pub mod judged_packet;
 pub mod mailboxes;
 pub mod managed_block;
 pub mod my_reviews;
+pub mod put_back;
 mod receipts;
 pub mod said;
 pub mod served;

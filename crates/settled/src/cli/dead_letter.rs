@@ -1,9 +1,10 @@
 //! `settled dead-letter`: shows refused messages with the reasons, and resends or archives them.
 
 use clap::Subcommand;
-use inspect::dead_letter::retry::{self, NotSent, Outlook};
+use inspect::dead_letter::retry::{self, NoOriginal, Outlook};
 use inspect::dead_letter::{self, DeadLetter, DeadLetters};
 use mailbox::mailboxes::{AgentMailboxes, MailboxPlace};
+use mailbox::put_back::put_back;
 use message_schema::id::AgentName;
 use message_schema::line::escaped;
 use serde::Serialize;
@@ -250,7 +251,7 @@ fn send_again(args: &RetryArgs, context: &Context) -> Result<Exit, Failure> {
     if let Some(message) = retry::not_its_user(root, &letter) {
         return Err(Failure::plain(Exit::Identity, message));
     }
-    let original = retry::original(root, &letter).map_err(|error| not_sent(&error))?;
+    let original = retry::original(root, &letter).map_err(|error| no_original(&error))?;
     let outlook = retry::outlook(root, &letter, &original);
     let id = letter.report.message_id.as_ref().map(ToString::to_string);
     if !outlook.still_refused.is_empty() && !args.force {
@@ -273,7 +274,8 @@ fn send_again(args: &RetryArgs, context: &Context) -> Result<Exit, Failure> {
             .data(&outlook)
             .next(next));
     }
-    let name = retry::put_back(root, &letter, &original).map_err(|error| not_sent(&error))?;
+    let name = put_back(root, &letter.agent, &letter.report.file, &original)
+        .map_err(|error| Failure::new(exit_of(&error.source), &error))?;
     let path = format!(
         "{}/{name}",
         spool::dirs::of_agent(letter.agent.as_str(), spool::dirs::OUTBOX)
@@ -326,15 +328,20 @@ fn sent(sent: &Sent) -> String {
     text
 }
 
-fn not_sent(error: &NotSent) -> Failure {
+fn no_original(error: &NoOriginal) -> Failure {
     let exit = match error {
-        NotSent::NoOriginal => Exit::NotFound,
-        NotSent::Io { source, .. } if source.kind() == std::io::ErrorKind::PermissionDenied => {
-            Exit::Identity
-        }
-        NotSent::Io { .. } => Exit::Failed,
+        NoOriginal::Gone => Exit::NotFound,
+        NoOriginal::Unreadable { source, .. } => exit_of(source),
     };
     Failure::new(exit, error)
+}
+
+fn exit_of(error: &std::io::Error) -> Exit {
+    if error.kind() == std::io::ErrorKind::PermissionDenied {
+        Exit::Identity
+    } else {
+        Exit::Failed
+    }
 }
 
 /// The dead letters of the agent that asks or, without one, of all agents.
@@ -370,16 +377,16 @@ mod tests {
 
     #[test]
     fn what_is_not_put_back_is_gone_not_permitted_or_failed() {
-        let failed = |kind: ErrorKind| NotSent::Io {
-            what: "link the file".to_owned(),
+        let failed = |kind: ErrorKind| NoOriginal::Unreadable {
+            path: "f.yaml".into(),
             source: kind.into(),
         };
         for (error, exit) in [
-            (NotSent::NoOriginal, Exit::NotFound),
+            (NoOriginal::Gone, Exit::NotFound),
             (failed(ErrorKind::PermissionDenied), Exit::Identity),
             (failed(ErrorKind::StorageFull), Exit::Failed),
         ] {
-            assert_eq!(not_sent(&error).exit, exit, "{error}");
+            assert_eq!(no_original(&error).exit, exit, "{error}");
         }
     }
 }

@@ -1,11 +1,13 @@
 //! The JSON Schemas of `schemas/`: for each kind of document its demands and its shape (which field is a number, the
 //! description of a field for people). Both come from the text of the schema, once per process.
 
+mod breach;
 mod demands;
 mod draft07;
 mod pattern;
 mod shape;
 
+pub use breach::{Breach, Step};
 pub use shape::Shape;
 pub(crate) use shape::Typing;
 
@@ -15,41 +17,6 @@ use serde_json::Value;
 
 use crate::envelope::{MessageType, ReviewKind};
 use demands::Demands;
-
-/// One step from a document's root to a value in it.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Step {
-    /// Into the field of a mapping.
-    Key(String),
-    /// To an item of a list, from 0.
-    Index(usize),
-}
-
-/// One way in which a document breaks its schema.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Breach {
-    /// A required field is not there.
-    Missing {
-        /// The mapping it is missing from.
-        at: Vec<Step>,
-        /// The field.
-        field: String,
-    },
-    /// A field that the schema does not know and does not admit.
-    Unknown {
-        /// The mapping it is in.
-        at: Vec<Step>,
-        /// The field.
-        field: String,
-    },
-    /// A value does not fit the schema.
-    Broken {
-        /// The value.
-        at: Vec<Step>,
-        /// The JSON Schema keyword that refuses it.
-        keyword: &'static str,
-    },
-}
 
 /// The kinds of document that have a schema.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

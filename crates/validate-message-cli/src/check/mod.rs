@@ -25,7 +25,7 @@ use self::read::Lookup;
 use self::severity::Severities;
 use self::staged::Staged;
 use self::subject::Subject;
-use self::verdict::Totals;
+use self::verdict::{Note, Totals};
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
@@ -83,14 +83,6 @@ struct Piece {
     totals: Totals,
     /// Why the file was not read, or not reported in full.
     note: Option<Note>,
-}
-
-/// A remark about a file besides its violations.
-pub(crate) enum Note {
-    /// The file of that name could not be read, with the reason.
-    Unreadable(String, String),
-    /// The file of that name has more violations than are reported.
-    Cut(String),
 }
 
 /// Checks the files and prints the violations.

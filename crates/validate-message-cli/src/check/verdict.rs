@@ -1,4 +1,4 @@
-//! The verdict on one file, and the totals of many.
+//! The verdict on one file, a remark about it, and the totals of many.
 
 use std::path::{Path, PathBuf};
 
@@ -12,6 +12,14 @@ pub(crate) struct Verdict {
     pub(crate) file: String,
     pub(crate) outcome: Outcome,
     pub(crate) texts: Texts,
+}
+
+/// A remark about a file besides its violations.
+pub(crate) enum Note {
+    /// The file of that name could not be read, with the reason.
+    Unreadable(String, String),
+    /// The file of that name has more violations than are reported.
+    Cut(String),
 }
 
 pub(crate) enum Outcome {

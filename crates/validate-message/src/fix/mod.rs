@@ -5,6 +5,7 @@
 //! anything else that needs a judgement are never filled in. The command decides which files to read and write.
 
 mod fence;
+mod mended;
 mod names;
 mod slips;
 mod tabs;
@@ -12,78 +13,17 @@ mod times;
 mod words;
 mod wrapping;
 
-use message_schema::line::escaped;
-use message_schema::{Message, Place, ReadBody, parse};
+use message_schema::{Message, ReadBody, parse};
 
 use crate::content::{Values, values, values_of_text};
 use crate::lines::Lines;
 use crate::signed::is_signed;
 use slips::Slip;
 
+pub use self::mended::{Fix, Mended};
+
 /// The maximum number of passes over a text: a fixed name exposes a value to fix, a fixed type a body.
 const PASSES_MAX: usize = 8;
-
-/// The kind of a corrected slip.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Fix {
-    /// A byte order mark at the start is gone.
-    ByteOrderMark,
-    /// Lines end with a line feed alone.
-    LineEnds,
-    /// A Markdown fence around the whole file is gone.
-    Fence,
-    /// A tab in an indentation is now spaces.
-    TabIndent,
-    /// A field's name is in lower case or has its underscores.
-    Name,
-    /// A word of a closed set is written in the case of the set: `P1`, `true`.
-    WordCase,
-    /// A word of a closed set has its underscores.
-    WordHyphen,
-    /// An instant in UTC is written `…Z`, without a zero fraction.
-    TimeForm,
-}
-
-impl Fix {
-    /// Every kind, in the order of the search.
-    pub const ALL: [Self; 8] = [
-        Self::ByteOrderMark,
-        Self::LineEnds,
-        Self::Fence,
-        Self::TabIndent,
-        Self::Name,
-        Self::WordCase,
-        Self::WordHyphen,
-        Self::TimeForm,
-    ];
-
-    /// The name used in reports.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::ByteOrderMark => "byte_order_mark",
-            Self::LineEnds => "line_ends",
-            Self::Fence => "fence",
-            Self::TabIndent => "tab_indent",
-            Self::Name => "name",
-            Self::WordCase => "word_case",
-            Self::WordHyphen => "word_hyphen",
-            Self::TimeForm => "time_form",
-        }
-    }
-}
-
-/// One fixed slip.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Mended {
-    /// Its kind.
-    pub fix: Fix,
-    /// Its place, in the fixed text as far as its lines go.
-    pub place: Place,
-    /// The field, dotted from the document's root, if it is one.
-    pub field: Option<String>,
-    /// The new text and the text it replaces, in a few words.
-    pub what: String,
-}
 
 /// A text with its fixes.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -177,9 +117,4 @@ fn says_what_was_meant(before: &Message, slips: &[Slip], mended: &str) -> bool {
     let mut expected = read(before);
     slips.iter().for_each(|slip| slip.replace_in(&mut expected));
     expected == read(&after)
-}
-
-/// Returns the text escaped, on one line and in backticks.
-fn shown(text: &str) -> String {
-    format!("`{}`", escaped(text))
 }

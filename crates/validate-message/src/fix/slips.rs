@@ -7,7 +7,8 @@ use message_schema::schema::{Shape, Step};
 use message_schema::yaml::{Field, Node};
 use message_schema::{Message, Place, ReadBody, Schema};
 
-use super::{Fix, Mended, names, shown, times, words};
+use super::mended::shown;
+use super::{Fix, Mended, names, times, words};
 use crate::content::{Leaf, Values};
 use crate::lines::Lines;
 use crate::rules::dotted;

@@ -15,7 +15,7 @@ pub(crate) fn one(verdict: &Verdict) -> String {
         .iter()
         .map(|violation| line(violation, &verdict.file))
         .collect();
-    lines + &super::cut(verdict)
+    lines + &super::cut::cut(verdict)
 }
 
 fn line(violation: &Violation, message_file: &str) -> String {

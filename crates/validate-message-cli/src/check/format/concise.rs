@@ -6,5 +6,5 @@ use crate::check::verdict::Verdict;
 pub(crate) fn one(verdict: &Verdict) -> String {
     let told = |violation: &validate_message::Violation| violation.told(&verdict.file) + "\n";
     let lines: String = verdict.violations().iter().map(told).collect();
-    lines + &super::cut(verdict)
+    lines + &super::cut::cut(verdict)
 }

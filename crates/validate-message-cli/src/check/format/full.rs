@@ -59,7 +59,7 @@ impl Full {
             Source::Packet(path) => self.told(violation, &escaped(path), &packet),
         };
         let reports: String = verdict.violations().iter().map(told).collect();
-        reports + &super::cut(verdict)
+        reports + &super::cut::cut(verdict)
     }
 
     fn told(&self, violation: &Violation, file: &str, lines: &Lines<'_>) -> String {

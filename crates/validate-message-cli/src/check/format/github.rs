@@ -21,7 +21,7 @@ pub(crate) fn one(verdict: &Verdict, name: &str) -> String {
         .iter()
         .map(|violation| command(violation, verdict, name))
         .collect();
-    let cut = super::cut(verdict);
+    let cut = super::cut::cut(verdict);
     if cut.is_empty() {
         commands
     } else {

@@ -39,7 +39,7 @@ pub(crate) fn one(verdict: &Verdict) -> String {
     let output: String = of_level(Level::Warning)
         .map(|warning| warning.told(&verdict.file) + "\n")
         .collect();
-    let output = output + &super::cut(verdict);
+    let output = output + &super::cut::cut(verdict);
     let mut suite = format!(
         "  <testsuite name=\"{}\" tests=\"{}\" failures=\"{failures}\" errors=\"{}\" skipped=\"0\">\n{}",
         xml(&verdict.file),

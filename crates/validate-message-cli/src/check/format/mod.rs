@@ -4,6 +4,7 @@
 
 mod agent;
 mod concise;
+mod cut;
 mod full;
 mod github;
 mod json;
@@ -15,8 +16,7 @@ use std::io::{self, IsTerminal as _};
 
 use clap::ValueEnum;
 
-use super::Note;
-use super::verdict::{Totals, Verdict};
+use super::verdict::{Note, Totals, Verdict};
 
 /// How verdicts are printed.
 #[derive(Clone, Copy, ValueEnum)]
@@ -112,18 +112,6 @@ impl Printer {
             Format::Junit => junit::tail(),
             Format::Full | Format::Concise | Format::Agent => String::new(),
         }
-    }
-}
-
-/// Returns the line that says that some violations of a file are left out.
-fn cut(verdict: &Verdict) -> String {
-    if verdict.is_cut() {
-        format!(
-            "{}: there are more violations, these are the first\n",
-            verdict.file
-        )
-    } else {
-        String::new()
     }
 }
 

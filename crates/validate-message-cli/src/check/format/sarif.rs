@@ -8,8 +8,8 @@ use serde_json::{Value, json};
 use validate_message::Violation;
 
 use super::json::indented;
-use crate::check::Note;
-use crate::check::verdict::Verdict;
+
+use crate::check::verdict::{Note, Verdict};
 
 /// Returns the document's beginning, up to the first result.
 pub(crate) fn head() -> String {

@@ -4,8 +4,10 @@
 pub mod cause;
 mod claude;
 mod codex;
+mod event;
 mod gemini;
 mod opencode;
+mod output;
 mod reads;
 mod spend;
 mod unreadable;
@@ -17,15 +19,15 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use self::cause::{Cause, NO_END, ProgramFailure};
-use self::spend::{SpendMeter, SpendReport};
-use self::unreadable::OutputLine;
+use self::event::{StreamEvent, text};
+use self::spend::SpendMeter;
+use self::unreadable::SAID_MAX;
+
+pub use self::output::AgentOutput;
 pub use self::unreadable::Unreadable;
 
 /// The longest line that is read, in bytes; a longer one is skipped.
 const LINE_MAX: usize = 4 * 1024 * 1024;
-
-/// The longest last words that are kept, in bytes: as much as a message may have.
-const SAID_MAX: usize = message_schema::limit::MESSAGE_BYTES_MAX as usize;
 
 /// The most open tool calls to remember.
 const CALLS_MAX: usize = 1_000;
@@ -60,27 +62,6 @@ impl OutputFormat {
     }
 }
 
-/// The meaning of one line.
-#[derive(Debug, Default, PartialEq, Eq)]
-struct StreamEvent {
-    /// True if the line begins a new turn, which completes the one before.
-    begins_turn: bool,
-    /// Words of the agent, and true if they continue the last ones.
-    words: Option<(String, bool)>,
-    /// The end of the output, as success or failure.
-    end: Option<Result<(), ProgramFailure>>,
-    /// The reason the program stopped the run itself, whatever its end says.
-    stopped: Option<ProgramFailure>,
-    /// The cause of a failure that may follow.
-    cause: Option<Cause>,
-    /// Tool calls that read files: the id of the call, and the files.
-    asked: Vec<(String, Vec<String>)>,
-    /// Tool calls that ended, each with true if it succeeded.
-    answered: Vec<(String, bool)>,
-    /// The spend that the line reports.
-    spend: Option<SpendReport>,
-}
-
 /// An output that is being read.
 #[derive(Debug)]
 pub struct OutputReader {
@@ -100,20 +81,6 @@ pub struct OutputReader {
     /// Files that were read and not reported yet.
     read: Vec<String>,
     spend: SpendMeter,
-}
-
-/// The result of reading an output.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(from = "OutputLine", into = "OutputLine")]
-pub struct AgentOutput {
-    /// The last words.
-    pub text: String,
-    /// The reason the last words are no answer, if they are none.
-    pub unreadable: Option<Unreadable>,
-    /// The turns that were begun; all of them end with the output.
-    pub turns: u16,
-    /// The spend, as far as the program reports it.
-    pub spend: Spend,
 }
 
 impl OutputReader {
@@ -274,10 +241,6 @@ impl OutputReader {
             self.words.drain(..self.words.len() - SAID_MAX);
         }
     }
-}
-
-fn text<'v>(value: &'v Value, name: &str) -> &'v str {
-    value.get(name).and_then(Value::as_str).unwrap_or_default()
 }
 
 #[cfg(test)]

@@ -1,12 +1,11 @@
-//! The reasons an output is no answer, and the form in which the end of a run records them.
+//! The reasons an output is no answer.
 
 use std::fmt;
 
-use message_schema::spend::Spend;
-use serde::{Deserialize, Serialize};
-
 use super::cause::{Cause, ERROR, NO_END, ProgramFailure};
-use super::{AgentOutput, SAID_MAX};
+
+/// The longest last words that are kept, in bytes: as much as a message may have.
+pub(super) const SAID_MAX: usize = message_schema::limit::MESSAGE_BYTES_MAX as usize;
 
 /// The reason an output is no answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -63,46 +62,10 @@ impl fmt::Display for Unreadable {
     }
 }
 
-/// An output as the end of a run records it. Another version of the program may read it: the reason is its sentence.
-#[derive(Serialize, Deserialize)]
-pub(super) struct OutputLine {
-    text: String,
-    unreadable: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none", default)]
-    cause: Option<Cause>,
-    turns: u16,
-    #[serde(skip_serializing_if = "Spend::is_nothing", default)]
-    spend: Spend,
-}
-
-impl From<AgentOutput> for OutputLine {
-    fn from(output: AgentOutput) -> Self {
-        Self {
-            text: output.text,
-            cause: output.unreadable.as_ref().and_then(Unreadable::cause),
-            unreadable: output.unreadable.map(|reason| reason.to_string()),
-            turns: output.turns,
-            spend: output.spend,
-        }
-    }
-}
-
-impl From<OutputLine> for AgentOutput {
-    fn from(line: OutputLine) -> Self {
-        let cause = line.cause;
-        let reason = |why| Unreadable::of(ProgramFailure { why, cause });
-        Self {
-            text: line.text,
-            unreadable: line.unreadable.map(reason),
-            turns: line.turns,
-            spend: line.spend,
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::stream::AgentOutput;
     use crate::stream::cause::{Retry, failure};
 
     /// Ends of runs that other versions recorded must be read, and they must read ours.

@@ -2,7 +2,7 @@
 
 use spool::log::{Head, LogError};
 
-use super::{committed, history, put, put_all, until};
+use super::steps::{committed, history, put, put_all, until};
 use crate::Bench;
 use crate::fixture::{batch, nowhere};
 

@@ -2,7 +2,7 @@
 
 use spool::log::{Appended, Head};
 
-use super::{committed, history, moved, put, put_all};
+use super::steps::{committed, history, moved, put, put_all};
 use crate::Bench;
 use crate::fixture::{batch, nowhere};
 

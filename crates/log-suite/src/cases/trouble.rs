@@ -2,7 +2,7 @@
 
 use spool::log::{Appended, Head, LogError};
 
-use super::{committed, history, moved, put, put_all, until};
+use super::steps::{committed, history, moved, put, put_all, until};
 use crate::Bench;
 use crate::fixture::batch;
 

@@ -2,7 +2,7 @@
 
 use spool::log::{Appended, Head, Log};
 
-use super::{committed, history, moved};
+use super::steps::{committed, history, moved};
 use crate::Bench;
 use crate::Line;
 use crate::fixture::batch;

@@ -8,147 +8,36 @@
 //! ends its processes and records that first.
 //!
 //! - `turn` runs a command once, `answer` reads its result, `mail` drains the inbox and waits for judgement;
+//! - `progress` names the two sides and what is told of them, `error` the reasons to stop;
 //! - `serving` starts a daemon if none serves, `places` names the folders, `stop` listens for signals;
 //! - `history` reads a pair back from the ledger, `view` puts it into words.
 
 mod answer;
+mod error;
 pub mod history;
 mod mail;
 mod places;
+mod progress;
 mod serving;
 mod stop;
 mod turn;
 pub mod view;
 
-use std::io;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
-use daemon::serve::DaemonError;
-use daemon::submit_order::{self, SubmitError};
-use message_schema::Code;
+use daemon::submit_order;
 use review::{
     DeclinedEvent, Event, EventRecord, OpenPair, PairId, PairReport, PairSetup, PairStanding,
-    PairStep, RunState,
+    PairStep,
 };
-use spool::SpoolError;
 use workspace::index::LedgerIndex;
 
-use self::places::{NoPlaces, Places};
+use self::places::Places;
 use self::serving::Serving;
+
+pub use self::error::PairError;
+pub use self::progress::{Progress, RecordedStep, Role};
 pub use self::stop::Stop;
-
-/// The side whose command runs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Role {
-    /// The author's.
-    Author,
-    /// The reviewer's.
-    Reviewer,
-}
-
-impl Role {
-    /// The side that has the turn in this state, if any.
-    pub fn of(run: RunState) -> Option<Self> {
-        match run {
-            RunState::Working => Some(Self::Author),
-            RunState::Reviewing => Some(Self::Reviewer),
-            RunState::Init | RunState::Complete | RunState::Failed => None,
-        }
-    }
-
-    /// The side's word on the screen, in JSON and in file names.
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::Author => "author",
-            Self::Reviewer => "reviewer",
-        }
-    }
-
-    fn other(self) -> Self {
-        match self {
-            Self::Author => Self::Reviewer,
-            Self::Reviewer => Self::Author,
-        }
-    }
-}
-
-/// News about a running pair.
-pub enum Progress<'a> {
-    /// The ledger has a step.
-    Told(RecordedStep<'a>),
-    /// A command is running; with the time and turns it has used.
-    Works(Role, Duration, u32),
-}
-
-/// A step in the ledger, with the pair's states before and after it.
-#[derive(Clone, Copy)]
-pub struct RecordedStep<'a> {
-    /// The pair.
-    pub pair: &'a PairId,
-    /// The pair's setup.
-    pub setup: &'a PairSetup,
-    /// The step.
-    pub step: &'a PairStep,
-    /// Its state before the step.
-    pub was: PairStanding,
-    /// Its state after the step.
-    pub standing: &'a PairStanding,
-}
-
-/// The reason the driver stopped. The ledger keeps what it has, and the pair can be resumed.
-#[derive(Debug, thiserror::Error)]
-pub enum PairError {
-    /// The step is not in the ledger.
-    #[error(transparent)]
-    Tell(#[from] SubmitError),
-    /// The rules refuse the step.
-    #[error("{code}: {why}")]
-    Declined {
-        /// The code.
-        code: Code,
-        /// The reason, in a sentence.
-        why: String,
-    },
-    /// No daemon serves, and this process cannot replace it.
-    #[error(transparent)]
-    Serve(DaemonError),
-    /// The ledger cannot be read.
-    #[error(transparent)]
-    Ledger(#[from] SpoolError),
-    /// No such pair is running or can be resumed.
-    #[error("no pair {0} is running or can be resumed")]
-    Unknown(PairId),
-    /// The pair's folder cannot be used.
-    #[error("the pair {id}: {source}")]
-    Places {
-        /// The pair.
-        id: PairId,
-        /// The reason.
-        source: NoPlaces,
-    },
-    /// The disk failed, or a process cannot be started.
-    #[error("{what}: {source}")]
-    Io {
-        /// The attempted action.
-        what: String,
-        /// The cause.
-        source: io::Error,
-    },
-}
-
-impl PairError {
-    /// True if another process drives the pair.
-    pub fn is_busy(&self) -> bool {
-        matches!(
-            self,
-            Self::Places {
-                source: NoPlaces::Busy,
-                ..
-            }
-        )
-    }
-}
 
 /// A pair that this process drives.
 pub struct Driver<'a> {

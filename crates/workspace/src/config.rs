@@ -1,6 +1,7 @@
 //! `settled.toml`: policy and limits. Every key is optional and none is guessed: an unknown key or a value out of range
 //! is an error with line and column, and nothing starts with half a config.
 
+mod agent;
 mod budget;
 mod field;
 pub(crate) use field::PERSON;
@@ -17,17 +18,17 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::{Path, PathBuf};
 
-use ::runner::stream::OutputFormat;
 use message_schema::id::AgentName;
 use message_schema::limit::Rounds;
 use review::{
     EvidenceMode, FilesPerHour, GatePolicy, HumanPaths, LateFindings, MessagesPerHour, OpenReviews,
-    Policy, Profile, Role, RuntimeClock, ThreadMode,
+    Policy, Profile, RuntimeClock, ThreadMode,
 };
 use serde::Deserialize;
 
 use crate::regular_file;
 
+pub use self::agent::AgentSection;
 pub use self::budget::{BudgetSection, LimitSection};
 pub use self::handoff::HandoffSection;
 pub use self::ledger::{LedgerSection, SharedLog, is_workspace_name};
@@ -88,7 +89,7 @@ pub struct Config {
     #[serde(deserialize_with = "runner::section")]
     pub runner: RunnerSection,
     /// The settings per agent; an agent needs no entry.
-    #[serde(deserialize_with = "field::agents")]
+    #[serde(deserialize_with = "agent::agents")]
     pub agents: BTreeMap<AgentName, AgentSection>,
 }
 
@@ -137,49 +138,6 @@ pub struct LimitsSection {
     /// Reviews of one author that may be open with one reviewer at a time: 1 to 1 000 000.
     #[serde(deserialize_with = "field::open_reviews")]
     pub open_reviews: OpenReviews,
-}
-
-/// `[agents.<name>]`
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(default, deny_unknown_fields, expecting = "a table")]
-pub struct AgentSection {
-    /// The roles that the agent may take; none given means both.
-    pub roles: BTreeSet<Role>,
-    /// The user that the agent runs as, 1 to 4294967294: a file of another user is not from the agent.
-    #[serde(deserialize_with = "field::uid")]
-    pub uid: Option<u32>,
-    /// The vendor of its model, one word.
-    #[serde(deserialize_with = "field::vendor")]
-    pub vendor: Option<String>,
-    /// The program and arguments that the daemon starts for each request to this agent; empty for none. `{prompt}` in
-    /// an argument becomes the prompt, `{run}` the folder of the run, and so on.
-    #[serde(deserialize_with = "runner::command")]
-    pub command: Vec<String>,
-    /// The command's working directory, relative to the workspace; the workspace itself by default.
-    pub workdir: PathBuf,
-    /// The files that the command works on: those of the commit under review, or those in `workdir`.
-    #[serde(deserialize_with = "field::checkout")]
-    pub checkout: CheckoutMode,
-    /// The names of files and directories to leave out of that tree.
-    #[serde(deserialize_with = "runner::leave_out")]
-    pub leave_out: Vec<String>,
-    /// The sandbox around the command, if there is one.
-    #[serde(deserialize_with = "sandbox::section")]
-    pub sandbox: Option<SandboxSection>,
-    /// Variables that are added to the daemon's environment.
-    #[serde(deserialize_with = "runner::env")]
-    pub env: BTreeMap<String, String>,
-    /// The path of the prompt template, relative to the workspace; empty for the built-in one.
-    pub prompt: PathBuf,
-    /// Its standard input.
-    #[serde(deserialize_with = "field::input")]
-    pub stdin: Input,
-    /// The form of its output.
-    #[serde(deserialize_with = "field::output")]
-    pub output: OutputFormat,
-    /// The number of its commands that may run at a time: 1 to 64.
-    #[serde(deserialize_with = "runner::concurrent_of_agent")]
-    pub concurrent: Concurrent,
 }
 
 /// The reason a config cannot be used.

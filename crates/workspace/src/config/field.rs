@@ -1,7 +1,5 @@
 //! Reads each value of `settled.toml` and words the error for a wrong one; `config` adds the place.
 
-use std::collections::BTreeMap;
-
 use message_schema::id::AgentName;
 use message_schema::limit::Rounds;
 use message_schema::packet::Severity;
@@ -13,8 +11,6 @@ use runner::stream::OutputFormat;
 use serde::de::value::StringDeserializer;
 use serde::de::{Error, IntoDeserializer};
 use serde::{Deserialize, Deserializer};
-
-use super::{AgentSection, CheckoutMode, Input};
 
 pub(super) fn rounds<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Rounds, D::Error> {
     let number = integer(deserializer, "rounds.max", "1, 2 or 3")?;
@@ -103,7 +99,7 @@ pub(super) fn within<'de, D: Deserializer<'de>>(
 }
 
 /// Reads one of a setting's words; the error names the key and all words.
-fn word<'de, T: Deserialize<'de>, D: Deserializer<'de>>(
+pub(super) fn word<'de, T: Deserialize<'de>, D: Deserializer<'de>>(
     deserializer: D,
     key: &str,
     expected: &str,
@@ -141,16 +137,6 @@ pub(super) fn late_findings<'de, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<LateFindings, D::Error> {
     word(deserializer, "late_findings", "\"block\" or \"defer\"")
-}
-
-pub(super) fn input<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Input, D::Error> {
-    word(deserializer, "stdin", "\"prompt\" or \"closed\"")
-}
-
-pub(super) fn checkout<'de, D: Deserializer<'de>>(
-    deserializer: D,
-) -> Result<CheckoutMode, D::Error> {
-    word(deserializer, "checkout", "\"head\" or \"workdir\"")
 }
 
 pub(super) fn output<'de, D: Deserializer<'de>>(deserializer: D) -> Result<OutputFormat, D::Error> {
@@ -230,24 +216,6 @@ pub(super) fn no_blank(items: &[String], item: &str, expected: &str) -> Result<(
     }
 }
 
-/// The name of an agent that can have a mailbox.
-#[derive(PartialEq, Eq, PartialOrd, Ord, Deserialize)]
-#[serde(try_from = "String")]
-struct Agent(AgentName);
-
-impl TryFrom<String> for Agent {
-    type Error = String;
-    fn try_from(text: String) -> Result<Self, String> {
-        match AgentName::new(text) {
-            Ok(name) if name.is_daemon() => {
-                Err("`settled` is the daemon's name, so no agent may have it".to_owned())
-            }
-            Ok(name) => Ok(Self(name)),
-            Err(error) => Err(error.to_string()),
-        }
-    }
-}
-
 /// The word that may end a list of reviewers.
 pub(crate) const PERSON: &str = "person";
 
@@ -275,35 +243,4 @@ pub(super) fn reviewers<'de, D: Deserializer<'de>>(
         reviewers.push(agent);
     }
     Ok(reviewers)
-}
-
-pub(super) fn agents<'de, D: Deserializer<'de>>(
-    deserializer: D,
-) -> Result<BTreeMap<AgentName, AgentSection>, D::Error> {
-    let agents = BTreeMap::<Agent, AgentSection>::deserialize(deserializer)?;
-    let mut users = BTreeMap::new();
-    for (agent, section) in &agents {
-        // The daemon's commands run as the daemon's user, so what they write would not be from the agent's user.
-        if section.uid.is_some() && !section.command.is_empty() {
-            let what = format!(
-                "agent {} has a uid and a command, expected one of the two",
-                agent.0
-            );
-            return Err(Error::custom(what));
-        }
-        // A user that two agents share identifies neither of them.
-        if let Some(uid) = section.uid
-            && let Some(other) = users.insert(uid, &agent.0)
-        {
-            let what = format!(
-                "agents {other} and {} have the same uid {uid}, expected one each",
-                agent.0
-            );
-            return Err(Error::custom(what));
-        }
-    }
-    Ok(agents
-        .into_iter()
-        .map(|(agent, section)| (agent.0, section))
-        .collect())
 }

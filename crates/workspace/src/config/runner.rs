@@ -201,3 +201,13 @@ fn no_nul<'t>(mut texts: impl Iterator<Item = &'t String>) -> Result<(), &'stati
         Ok(())
     }
 }
+
+pub(super) fn input<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Input, D::Error> {
+    field::word(deserializer, "stdin", "\"prompt\" or \"closed\"")
+}
+
+pub(super) fn checkout<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<CheckoutMode, D::Error> {
+    field::word(deserializer, "checkout", "\"head\" or \"workdir\"")
+}

@@ -5,20 +5,23 @@
 //! that predecessor is another one, the batch can never be in the log. A time-out proves nothing, and neither does a
 //! missing message: a deposed leader may answer without the newest ones.
 
+mod bell;
 mod found;
 mod heartbeats;
 mod link;
+mod name;
 mod own_runtime;
 mod pulse;
 mod reader;
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
 use async_nats::{ConnectOptions, ServerAddr};
 use message_schema::limit::{MESSAGE_BYTES_MAX, PACKET_BYTES_MAX};
 use spool::log::{Appended, Head, Heartbeat, Log, LogError, Ring, Signed};
 
+use self::bell::Bell;
 use self::heartbeats::Listener;
 use self::link::{Found, Link, SendOutcome};
 use self::own_runtime::OwnRuntime;
@@ -27,6 +30,7 @@ use self::reader::BatchReader;
 use crate::wire;
 
 pub use self::found::{Founded, existing, found};
+pub use self::name::LedgerName;
 
 /// The time a consumer may lag behind the leader before another one replaces it.
 const BEHIND: Duration = Duration::from_secs(2);
@@ -45,32 +49,6 @@ pub const MESSAGE_BYTES_ENOUGH: usize =
 
 /// The bytes after which one call of `follow` returns the batches it has.
 const GIVEN_BYTES_MAX: usize = 4 * 1024 * 1024;
-
-/// The name of a ledger: its workspace, and the stream that many workspaces share.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct LedgerName {
-    /// The name of the workspace.
-    pub workspace: String,
-    /// The stream's name after `SETTLED_`.
-    pub shard: String,
-}
-
-impl LedgerName {
-    /// The stream's name.
-    pub fn stream(&self) -> String {
-        format!("SETTLED_{}", self.shard)
-    }
-
-    /// The workspace's subject.
-    pub fn subject(&self) -> String {
-        format!("led.{}.{}", self.shard, self.workspace)
-    }
-
-    /// The subject of the hosts' heartbeats, which no stream stores.
-    pub fn heartbeats(&self) -> String {
-        format!("beat.{}.{}", self.shard, self.workspace)
-    }
-}
 
 /// A ledger in JetStream. It has a thread of its own, and no call waits longer than two requests take.
 pub struct JetStream {
@@ -124,18 +102,6 @@ enum Located {
     Beginning,
     /// The log ends before it.
     Beyond(Head),
-}
-
-/// Wakes the daemon.
-#[derive(Default)]
-struct Bell(Mutex<Option<Ring>>);
-
-impl Bell {
-    fn ring(&self) {
-        if let Some(ring) = &*self.0.lock().unwrap_or_else(PoisonError::into_inner) {
-            ring();
-        }
-    }
 }
 
 impl JetStream {

@@ -12,6 +12,7 @@ mod metrics;
 pub mod schedule;
 pub mod serve;
 mod stderr;
+mod step;
 pub mod submit_order;
 mod supervisor;
 mod unknown_sender;

@@ -10,6 +10,7 @@ mod heartbeats;
 mod hosts;
 mod housekeeping;
 mod operator_alerts;
+mod pass;
 mod policy;
 mod reload;
 mod runs;
@@ -44,10 +45,10 @@ use crate::schedule::{Schedule, Wakeup};
 use crate::unknown_sender::UnknownSenders;
 
 pub use self::hosts::HostChangeError;
+pub use self::pass::Pass;
 use self::shared::LastRecord;
 pub use self::shared::{Sharing, SharingState, without_its_key};
-pub use self::sweeping::BeforeListing;
-pub(crate) use self::sweeping::StepEnd;
+pub use crate::step::BeforeListing;
 
 /// An error that stops the mailroom.
 #[derive(Debug, thiserror::Error)]
@@ -102,28 +103,6 @@ pub struct Mailroom {
     /// The messages and events that this host judged and the ledger took since the mailroom was opened.
     judged: Pass,
     pub(crate) meter: Meter,
-}
-
-/// The results of one pass.
-#[derive(Debug, Default, PartialEq, Eq)]
-pub struct Pass {
-    /// Messages accepted.
-    pub accepted: usize,
-    /// Messages refused.
-    pub refused: usize,
-    /// Messages archived as duplicates.
-    pub duplicates: usize,
-    /// Deadlines, decisions and other events recorded.
-    pub events: usize,
-    /// Files made in mailboxes.
-    pub delivered: usize,
-}
-
-impl Pass {
-    /// True if nothing happened.
-    pub fn is_empty(&self) -> bool {
-        *self == Self::default()
-    }
 }
 
 impl Mailroom {
@@ -521,17 +500,6 @@ fn keep_apart(root: &Path) -> Result<(), MailroomError> {
     }
     rustix::process::umask(Mode::from_raw_mode(0o022));
     Ok(())
-}
-
-impl Pass {
-    fn count(&mut self, record: &Record) {
-        match record {
-            Record::Judged(Judgement::Accepted(_)) => self.accepted += 1,
-            Record::Judged(Judgement::Duplicate(_)) => self.duplicates += 1,
-            Record::Judged(Judgement::Refused(_)) => self.refused += 1,
-            Record::Event(_) => self.events += 1,
-        }
-    }
 }
 
 /// Handles the signal of a file that would become too large, so that the write fails like one on a full disk instead of

@@ -19,6 +19,7 @@ use workspace::error::chain;
 
 pub use self::once::{ServedOnce, Tally, serve_once, serve_shared_once};
 use self::outboxes::watch_outbox;
+pub use self::signals::Until;
 use self::signals::{Heard, Signals};
 use crate::invocation::Runner;
 use crate::mailroom::{Mailroom, MailroomError, Pass, Sharing};
@@ -74,15 +75,6 @@ impl From<SpoolError> for DaemonError {
     fn from(error: SpoolError) -> Self {
         Self::Mailroom(error.into())
     }
-}
-
-/// The event, besides an error, that ends a daemon.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Until {
-    /// A signal.
-    Signal,
-    /// A signal, or the end of standard input: the daemon serves only the process at the other end.
-    EndOfInput,
 }
 
 /// The reason a daemon ended without an error.

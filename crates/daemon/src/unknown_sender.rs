@@ -9,7 +9,7 @@ use spool::{DirectoryStamp, FileName, Layout, NameListing, Now, SpoolError, View
 use workspace::known_deliveries::KnownDeliveries;
 use workspace::operator_alerts::{Alert, AlertKind, Alerts};
 
-use crate::mailroom::StepEnd;
+use crate::step::StepEnd;
 
 /// The most files of one inbox that a scan reads; later scans read the others. Reading more would cost an idle daemon
 /// beside a full inbox more than a thousandth of a core.

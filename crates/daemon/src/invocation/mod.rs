@@ -5,6 +5,7 @@
 //! - `queue` decides which waiting request gets a command; `report` records what runs report;
 //! - `start` makes a run's folder and starts its keeper, the process that watches the agent (crate `runner`), in the
 //!   files that `place` chooses;
+//! - `run` is a started command with its request;
 //! - `live` follows a run, `settle` settles one that ended, `answer` makes a message of its output;
 //! - `orphans` cleans up after an earlier daemon.
 
@@ -14,6 +15,7 @@ pub mod orphans;
 mod place;
 mod queue;
 mod report;
+mod run;
 mod settle;
 mod start;
 #[cfg(test)]
@@ -23,13 +25,9 @@ use std::collections::BTreeMap;
 use std::thread;
 
 use chrono::{DateTime, Utc};
-use message_schema::id::{AgentName, MessageId};
-use message_schema::spend::Spend;
-use review::{FailureCause, ReviewKey, RunFailure, RunSpend, UsedUp, Which};
+use review::{ReviewKey, RunSpend};
 use runner::checkout;
-use runner::folder::Launch;
 use runner::launch::KeeperNote;
-use serde::{Deserialize, Serialize};
 use spool::SpoolError;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use workspace::clock::Moment;
@@ -37,57 +35,14 @@ use workspace::error::chain;
 
 use self::live::Live;
 use self::report::{tell_reads, tell_runs, tell_spend, tell_turns};
+use self::run::{MAIL_MS, is_open, unavailable};
 use self::settle::Settling;
 use crate::mailroom::Mailroom;
 
-/// The longest time that an agent's unjudged mail delays decisions that depend on it, in milliseconds: a little longer
-/// than the longest patience with a file whose packet is missing.
-const MAIL_MS: u64 = 8_000;
+pub use self::run::Run;
 
 /// The time between two looks at such mail, in milliseconds.
 const LOOK_MS: u64 = 100;
-
-/// A started command and its request.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Run {
-    /// The version of the form: 1.
-    pub schema_version: u32,
-    /// Its id, which is the folder's name.
-    pub id: String,
-    /// The review.
-    pub review: ReviewKey,
-    /// The agent whose command runs, if it is not the reviewer with whom the review was opened.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub reassigned_to: Option<AgentName>,
-    /// The request that the command answers.
-    pub request: MessageId,
-    /// The number of this start in its round, from 1.
-    pub start: u8,
-    /// The keeper's task.
-    #[serde(flatten)]
-    pub launch: Launch,
-}
-
-impl Run {
-    fn which(&self) -> Which {
-        Which::at_work(&self.review, self.agent())
-    }
-
-    /// Reports this spend as the run's.
-    fn report(&self, spend: Spend) -> RunSpend {
-        RunSpend {
-            review: self.review.clone(),
-            agent: self.agent().clone(),
-            run: self.id.clone(),
-            spend,
-        }
-    }
-
-    /// The agent whose command runs.
-    pub(crate) fn agent(&self) -> &AgentName {
-        self.reassigned_to.as_ref().unwrap_or(&self.review.reviewer)
-    }
-}
 
 /// The commands of one daemon.
 #[derive(Debug)]
@@ -350,24 +305,5 @@ impl Runner {
         }
         self.settling = left;
         Ok(told)
-    }
-}
-
-/// True if the run's request is still open and its agent is still the reviewer.
-fn is_open(mailroom: &Mailroom, run: &Run) -> bool {
-    mailroom
-        .review(&run.review)
-        .filter(|review| review.reviewer(&run.review) == run.agent())
-        .and_then(|review| review.phase.invocation())
-        .is_some_and(|open| open.request == run.request)
-}
-
-/// The failure of a start for which there is no budget left.
-fn unavailable(used_up: &UsedUp, run: Option<String>) -> RunFailure {
-    RunFailure {
-        cause: FailureCause::ProviderUnavailable,
-        why: used_up.to_string(),
-        retry_after: Some(used_up.until),
-        run,
     }
 }

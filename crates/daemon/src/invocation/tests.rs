@@ -5,7 +5,8 @@ use std::path::Path;
 use std::time::UNIX_EPOCH;
 
 use chrono::TimeDelta;
-use message_schema::id::PrNumber;
+use message_schema::id::{AgentName, PrNumber};
+use message_schema::spend::Spend;
 use tempfile::TempDir;
 
 use super::*;

@@ -12,9 +12,9 @@ use workspace::clock::Moment;
 use workspace::error::chain;
 use workspace::orders;
 
-use super::sweeping::{BeforeListing, StepEnd};
 use super::{Mailroom, Pass};
 use crate::docket::DEADLINE_GRACE;
+use crate::step::{BeforeListing, StepEnd};
 
 /// The time for which a file that may be unfinished holds up an order, in milliseconds. It begins when the order is
 /// listed, because a round through many outboxes or on slow disks takes seconds.

@@ -1,7 +1,6 @@
 //! Lists every outbox, a few at a time, so that nobody's mail waits for a whole round through thousands of agents.
 
 use std::collections::{BTreeSet, VecDeque};
-use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -13,6 +12,7 @@ use workspace::error::chain;
 use super::Mailroom;
 use crate::docket::on_the_roll;
 use crate::metrics::TimedTask;
+use crate::step::{BeforeListing, StepEnd};
 
 /// The longest slice of one outbox's listing: an outbox of any number of names holds up the round of the others, and the
 /// others hold up its own, for no longer at a time.
@@ -20,9 +20,6 @@ const LISTING_TIME: Duration = Duration::from_millis(2);
 
 /// The most listings that have begun and not ended; each keeps two files open.
 const LISTINGS_MAX: usize = 2;
-
-/// Called with each agent and its outbox before the outbox is listed, so that a watch set then misses nothing.
-pub type BeforeListing<'a> = dyn FnMut(&AgentName, &Path) + 'a;
 
 /// The rounds through all outboxes.
 #[derive(Default)]
@@ -49,21 +46,6 @@ struct Round {
     unfinished: VecDeque<OutboxListing>,
     unlisted: usize,
     took: Duration,
-}
-
-/// The time at which a step ends.
-#[derive(Clone, Copy)]
-pub(crate) struct StepEnd(Option<Instant>);
-
-impl StepEnd {
-    /// The end of a slice of the step that begins now; without a limit on the step there is none on the slice.
-    fn of_slice(self, most: Duration) -> Self {
-        Self(self.0.map(|end| end.min(Instant::now() + most)))
-    }
-
-    pub(crate) fn has_come(self) -> bool {
-        self.0.is_some_and(|end| Instant::now() >= end)
-    }
 }
 
 impl Mailroom {

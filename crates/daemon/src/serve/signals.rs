@@ -6,7 +6,14 @@ use std::sync::Arc;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::Notify;
 
-use super::Until;
+/// The event, besides an error, that ends a daemon.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Until {
+    /// A signal.
+    Signal,
+    /// A signal, or the end of standard input: the daemon serves only the process at the other end.
+    EndOfInput,
+}
 
 /// The signals that the daemon handles.
 pub(super) struct Signals {

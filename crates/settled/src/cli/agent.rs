@@ -39,7 +39,7 @@ enum AgentCommand {
   settled agent add mine --program custom -- ./review.sh {brief}")]
 struct AddArgs {
     /// The agent
-    #[arg(value_name = "NAME", value_parser = super::agent)]
+    #[arg(value_name = "NAME", value_parser = directory::agent_name)]
     name: AgentName,
     /// Its program
     #[arg(long, value_enum, value_name = "PROGRAM")]

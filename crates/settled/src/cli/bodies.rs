@@ -8,6 +8,7 @@ use mailbox::compose::message::Fields;
 use message_schema::envelope::{MessageType, Priority, ReviewKind};
 use message_schema::id::{AgentName, PrNumber};
 use serde_json::Value;
+use workspace::directory::agent_name;
 
 use super::failure::Failure;
 use super::input;
@@ -25,7 +26,7 @@ pub(super) const CARRIED: &str = "Carried along";
 #[command(next_help_heading = "Every message")]
 pub(super) struct EnvelopeArgs {
     /// The recipient, or several separated by commas; optional if the pull request has one open review
-    #[arg(long, value_name = "AGENTS", value_delimiter = ',', value_parser = super::agent)]
+    #[arg(long, value_name = "AGENTS", value_delimiter = ',', value_parser = agent_name)]
     pub(super) to: Vec<AgentName>,
     /// The number of the pull request
     #[arg(long, value_name = "NUMBER", alias = "related-pr")]

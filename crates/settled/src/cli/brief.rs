@@ -15,6 +15,7 @@ use super::home;
 use crate::exit::Exit;
 use screen::Screen;
 use views::brief::{in_json, text};
+use workspace::directory::agent_name;
 
 /// Shows a reviewer its brief.
 #[derive(Debug, clap::Args)]
@@ -39,7 +40,7 @@ pub(super) struct RequestArgs {
     #[arg(value_name = "PR")]
     pr: Option<PrNumber>,
     /// The author, if several have a request open with you
-    #[arg(long, value_name = "AGENT", value_parser = super::agent)]
+    #[arg(long, value_name = "AGENT", value_parser = agent_name)]
     author: Option<AgentName>,
     /// The repository, if the number alone is ambiguous
     #[arg(long, value_name = "OWNER/NAME")]

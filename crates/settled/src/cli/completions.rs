@@ -3,12 +3,10 @@
 
 use std::path::{Path, PathBuf};
 
-use clap::CommandFactory as _;
 use clap_complete::Shell;
 use clap_mangen::Man;
 use serde::Serialize;
 
-use super::SettledCli;
 use super::answer::{CommandOutput, print};
 use super::context::Context;
 use super::failure::Failure;
@@ -54,7 +52,7 @@ pub(super) fn completions(args: &OfShell, context: &Context) -> Result<Exit, Fai
     let mut bytes = Vec::new();
     clap_complete::generate(
         args.shell,
-        &mut SettledCli::command(),
+        &mut (context.command_line)(),
         "settled",
         &mut bytes,
     );
@@ -62,7 +60,7 @@ pub(super) fn completions(args: &OfShell, context: &Context) -> Result<Exit, Fai
 }
 
 pub(super) fn man(args: &Manual, context: &Context) -> Result<Exit, Failure> {
-    let mut command = SettledCli::command().disable_help_subcommand(true);
+    let mut command = (context.command_line)().disable_help_subcommand(true);
     command.build();
     let Some(directory) = &args.directory else {
         return tell(page(&command, "settled")?, context);

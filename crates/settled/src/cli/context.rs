@@ -47,6 +47,8 @@ pub(super) struct Context {
     agent: Option<Setting<String>>,
     /// True if the output is JSON.
     pub(super) json: bool,
+    /// Makes the parser of the whole command line, which describes every command and option.
+    pub(super) command_line: fn() -> clap::Command,
 }
 
 /// A setting, and true if it comes from the environment, which other commands of this shell share.
@@ -65,13 +67,14 @@ pub(super) struct Me {
 
 impl Context {
     /// Reads the options or, where they are missing, the environment.
-    pub(super) fn new(global: Global) -> Self {
+    pub(super) fn new(global: Global, command_line: fn() -> clap::Command) -> Self {
         let environment = |name| std::env::var_os(name).filter(|value| !value.is_empty());
         let agent = environment("SETTLED_AGENT").map(|value| value.to_string_lossy().into_owned());
         Self {
             root: told(global.root, environment("SETTLED_ROOT").map(PathBuf::from)),
             agent: told(global.agent, agent),
             json: global.json,
+            command_line,
         }
     }
 
@@ -140,8 +143,8 @@ impl Context {
                 "no agent given: use --agent NAME, or set SETTLED_AGENT".to_owned(),
             ));
         };
-        let agent =
-            super::agent(value).map_err(|why| no_agent(format!("{}: {why}", escaped(value))))?;
+        let agent = directory::agent_name(value)
+            .map_err(|why| no_agent(format!("{}: {why}", escaped(value))))?;
         if !spool::Layout::new(&root).agent(agent.as_str()).is_dir() {
             return Err(no_agent(format!("{agent} has no mailboxes here")));
         }
@@ -239,6 +242,7 @@ fn told<T>(option: Option<T>, environment: Option<T>) -> Option<Setting<T>> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::SettledCli;
     use super::*;
 
     impl Context {
@@ -248,6 +252,7 @@ mod tests {
                 root: told(Some(root.to_owned()), None),
                 agent: told(Some(agent.to_owned()), None),
                 json: false,
+                command_line: <SettledCli as clap::CommandFactory>::command,
             }
         }
     }
@@ -267,6 +272,7 @@ mod tests {
             }),
             agent: told("codex", by_environment),
             json: false,
+            command_line: <SettledCli as clap::CommandFactory>::command,
         };
         assert_eq!(context(true).command("inbox"), "settled inbox");
         assert_eq!(

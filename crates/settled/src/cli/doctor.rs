@@ -33,7 +33,7 @@ pub(super) struct Args {
     #[arg(long)]
     fix: bool,
     /// Start the configured command of these agents, or of all, once
-    #[arg(long, value_name = "NAMES", value_delimiter = ',', num_args = 0.., value_parser = super::agent, conflicts_with = "fix")]
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', num_args = 0.., value_parser = directory::agent_name, conflicts_with = "fix")]
     agents: Option<Vec<AgentName>>,
 }
 

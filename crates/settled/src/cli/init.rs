@@ -7,7 +7,6 @@ use serde::Serialize;
 use workspace::directory;
 use workspace::users::UserSpec;
 
-use super::agent;
 use super::answer::CommandOutput;
 use super::context::{Context, Root};
 use super::failure::Failure;
@@ -34,8 +33,8 @@ pub(super) struct Args {
 
 fn agent_and_user(text: &str) -> Result<(AgentName, Option<UserSpec>), String> {
     match text.split_once('=') {
-        Some((name, user)) => Ok((agent(name)?, Some(user.parse()?))),
-        None => Ok((agent(text)?, None)),
+        Some((name, user)) => Ok((directory::agent_name(name)?, Some(user.parse()?))),
+        None => Ok((directory::agent_name(text)?, None)),
     }
 }
 

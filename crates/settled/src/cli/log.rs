@@ -11,6 +11,7 @@ use mailbox::wakeup::Wakeup;
 use message_schema::id::{AgentName, PrNumber};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use spool::{Entry, Layout, Since, SpoolError, Tail};
+use workspace::directory::agent_name;
 use workspace::index;
 
 use super::answer::CommandOutput;
@@ -42,7 +43,7 @@ pub(super) struct Args {
     #[arg(long, value_name = "PR")]
     pr: Option<PrNumber>,
     /// Only messages that this agent sent or received, and events of its reviews
-    #[arg(long, value_name = "AGENT", value_parser = super::agent)]
+    #[arg(long, value_name = "AGENT", value_parser = agent_name)]
     of: Option<AgentName>,
     /// Only records with this verdict
     #[arg(long, value_name = "VERDICT", value_parser = PossibleValuesParser::new(verdicts()))]

@@ -58,14 +58,8 @@ mod watch;
 mod why;
 mod words;
 
-use std::io::Write as _;
-
 use clap::error::ErrorKind;
 use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
-use message_schema::id::AgentName;
-use message_schema::line::escaped;
-// The parser of the options that name an agent.
-use workspace::directory::agent_name as agent;
 
 use self::command::Command;
 use self::context::{Context, Global};
@@ -136,7 +130,7 @@ fn small() -> Option<Small> {
 /// Reads the command line and runs the command it names.
 pub fn run() -> Exit {
     if let Some(Small { global, command }) = small() {
-        let context = Context::new(global);
+        let context = Context::new(global, SettledCli::command);
         let as_json = context.json;
         let ran = match &command {
             SmallCommand::Inbox(args) => inbox::inbox(args, &context),
@@ -161,7 +155,7 @@ pub fn run() -> Exit {
         Err(error) => return usage(&error),
     };
     let SettledCli { global, command } = cli;
-    let context = Context::new(global);
+    let context = Context::new(global, SettledCli::command);
     let as_json = context.json;
     let ran = match &command {
         Some(command) => command.run(context),
@@ -177,7 +171,7 @@ fn ended(ran: Result<Exit, Failure>, as_json: bool) -> Exit {
             // The exit code reports the failure even if nobody reads this.
             let _ = answer::print(&answer::failure(&failure));
         }
-        complain(&failure);
+        answer::complain(&failure);
         failure.exit
     })
 }
@@ -244,25 +238,6 @@ fn wrong(error: &clap::Error) -> String {
         .filter(|line| !line.is_empty())
         .collect();
     said.join(" ").trim_start_matches("error: ").to_owned()
-}
-
-fn complain(failure: &Failure) {
-    // A message may have several lines, each with text of others.
-    let lines: Vec<String> = failure.message.lines().map(escaped).collect();
-    let mut text = format!("settled: {}\n", lines.join("\n"));
-    for next in &failure.next {
-        text += &format!("  try: {}\n", escaped(&next.run));
-    }
-    // If standard error is closed too, nothing is left to do.
-    let _ = std::io::stderr().write_all(text.as_bytes());
-}
-
-/// The agents option of `up` and `init`.
-#[derive(Debug, clap::Args)]
-struct Agents {
-    /// The agents that get mailboxes, separated by commas
-    #[arg(long, value_name = "NAMES", value_delimiter = ',', value_parser = agent)]
-    agents: Vec<AgentName>,
 }
 
 #[cfg(test)]

@@ -13,6 +13,7 @@ use review::{
 use runner::stream::OutputFormat;
 use workspace::clock::span;
 use workspace::config::Config;
+use workspace::directory::agent_name;
 use workspace::index::LedgerIndex;
 use workspace::remote_agent::RemoteAgent;
 use workspace::shell;
@@ -45,7 +46,7 @@ Ctrl-C interrupts the pair; --resume continues it.")]
 #[command(group(clap::ArgGroup::new("what").required(true).args(["author", "resume", "drop", "transcript"])))]
 pub(super) struct Args {
     /// The agent that the author command works as
-    #[arg(long, value_name = "AGENT", value_parser = super::agent, requires_all = ["author_command", "task"])]
+    #[arg(long, value_name = "AGENT", value_parser = agent_name, requires_all = ["author_command", "task"])]
     author: Option<AgentName>,
     /// The author's shell command
     #[arg(long, value_name = "COMMAND", requires = "author")]
@@ -54,7 +55,7 @@ pub(super) struct Args {
     #[arg(long, value_name = "FORM", value_parser = form, default_value = "text", requires = "author")]
     author_output: String,
     /// The agent that the reviewer command works as; without one the pair ends with the author's DONE
-    #[arg(long, value_name = "AGENT", value_parser = super::agent, requires_all = ["author", "reviewer_command"])]
+    #[arg(long, value_name = "AGENT", value_parser = agent_name, requires_all = ["author", "reviewer_command"])]
     reviewer: Option<AgentName>,
     /// The reviewer's shell command
     #[arg(long, value_name = "COMMAND", requires = "reviewer")]

@@ -2,7 +2,6 @@
 
 use std::path::Path;
 
-use clap::CommandFactory as _;
 use mailbox::compose::forecast::Forecast;
 use mailbox::compose::outbox::file_name;
 use mailbox::compose::review_status::ReviewStatus;
@@ -13,7 +12,6 @@ use message_schema::{Level, Report, ReportedViolation};
 use serde::Serialize;
 use validate_message::Violations;
 
-use super::SettledCli;
 use super::context::Context;
 use super::failure::Failure;
 use crate::exit::Exit;
@@ -81,7 +79,7 @@ pub(super) fn invalid(
     violations: &Violations,
     origin: WordsFrom<'_>,
 ) -> Failure {
-    let (file, flags) = (file_name(id), flags(origin));
+    let (file, flags) = (file_name(id), flags(&(context.command_line)(), origin));
     let violations: Vec<ReportedViolation> = violations
         .iter()
         .map(|violation| origin.told(violation.reported(&file), &file, &flags))
@@ -109,13 +107,12 @@ pub(super) fn invalid(
 }
 
 /// The options of the command that was run, each after the field that it sets.
-fn flags(origin: WordsFrom<'_>) -> Vec<(String, String)> {
+fn flags(command_line: &clap::Command, origin: WordsFrom<'_>) -> Vec<(String, String)> {
     let name = match origin {
         WordsFrom::Flags | WordsFrom::Yaml(_) | WordsFrom::Packet(_) => "send",
         WordsFrom::Response | WordsFrom::Findings { .. } => "feedback",
     };
-    let command = SettledCli::command();
-    let sent = command.find_subcommand(name).into_iter();
+    let sent = command_line.find_subcommand(name).into_iter();
     let options = sent.flat_map(clap::Command::get_arguments);
     options
         .filter_map(|option| {
@@ -129,8 +126,8 @@ fn flags(origin: WordsFrom<'_>) -> Vec<(String, String)> {
 }
 
 /// A refusal for its sender: every violation with its fix, the legal next messages, and what it cost.
-pub(super) fn told(report: &Report, origin: WordsFrom<'_>) -> String {
-    let flags = flags(origin);
+pub(super) fn told(context: &Context, report: &Report, origin: WordsFrom<'_>) -> String {
+    let flags = flags(&(context.command_line)(), origin);
     let violations: Vec<ReportedViolation> = report
         .violations
         .iter()
@@ -168,13 +165,16 @@ pub(super) fn told(report: &Report, origin: WordsFrom<'_>) -> String {
 
 #[cfg(test)]
 mod tests {
+    use clap::CommandFactory as _;
+
+    use super::super::SettledCli;
     use super::*;
 
     #[test]
     fn a_field_is_called_by_the_flag_of_the_command_that_was_run() {
         let named = |origin, flag: &str| {
             let pair = ("validated_head".to_owned(), flag.to_owned());
-            flags(origin).contains(&pair)
+            flags(&SettledCli::command(), origin).contains(&pair)
         };
         assert!(named(WordsFrom::Flags, "--validated-head"));
         assert!(named(WordsFrom::Response, "--head"));

@@ -362,8 +362,8 @@ impl Outgoing<'_> {
         }
         self.put_notice_away(&posted.id);
         let code = report.refused;
-        let mut failure =
-            Failure::plain(exit_of(code), told(&report, self.origin)).code(code.as_str());
+        let mut failure = Failure::plain(exit_of(code), told(self.context, &report, self.origin))
+            .code(code.as_str());
         let mine = self
             .letter
             .pr
@@ -440,7 +440,7 @@ impl Outgoing<'_> {
         let refused = forecast.report.as_ref().map(|report| {
             let message = format!(
                 "a dry run: nothing was written, and it uses no attempt. The daemon's decision would now be:\n{}",
-                told(report, self.origin)
+                told(self.context, report, self.origin)
             );
             (exit_of(report.refused), report.refused, message)
         });

@@ -59,7 +59,7 @@ fn scenarios(files: &[PathBuf], context: &Context) -> Result<Exit, Failure> {
                 if context.json {
                     print(&answer::failure_line(&failure))?;
                 }
-                super::complain(&failure);
+                answer::complain(&failure);
                 continue;
             }
         };

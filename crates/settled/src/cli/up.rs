@@ -3,13 +3,14 @@
 use std::sync::mpsc;
 use std::time::Duration;
 
+use message_schema::id::AgentName;
 use spool::dirs;
 use workspace::directory;
 
 use super::answer::print;
 use super::context::{Context, Root, quoted};
 use super::failure::Failure;
-use super::{Agents, serve};
+use super::serve;
 use crate::exit::Exit;
 
 /// Makes the workspace if it is missing, then serves it.
@@ -19,8 +20,9 @@ use crate::exit::Exit;
 pub(super) struct Args {
     #[command(flatten)]
     root: Root,
-    #[command(flatten)]
-    agents: Agents,
+    /// The agents that get mailboxes, separated by commas
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', value_parser = directory::agent_name)]
+    agents: Vec<AgentName>,
     #[command(flatten)]
     log: serve::LogForm,
 }
@@ -29,7 +31,7 @@ pub(super) fn run(args: &Args, context: Context) -> Result<Exit, Failure> {
     let context = context.at(&args.root);
     let root = context.root()?;
     let failed = |error: &(dyn std::error::Error + 'static)| Failure::new(Exit::Failed, error);
-    if args.agents.agents.is_empty() && directory::is_workspace(root).is_ok_and(|is_one| !is_one) {
+    if args.agents.is_empty() && directory::is_workspace(root).is_ok_and(|is_one| !is_one) {
         let message = format!(
             "{} does not exist yet, and no agents were given",
             root.display()
@@ -40,7 +42,7 @@ pub(super) fn run(args: &Args, context: Context) -> Result<Exit, Failure> {
         );
         return Err(Failure::plain(Exit::Usage, message).next(next));
     }
-    let made = directory::init(root, &args.agents.agents).map_err(|error| failed(&error))?;
+    let made = directory::init(root, &args.agents).map_err(|error| failed(&error))?;
     let agents = directory::agents(root).map_err(|error| failed(&error))?;
     let mut told = what_next(root, &agents);
     if !made.is_empty() {
@@ -55,7 +57,7 @@ pub(super) fn run(args: &Args, context: Context) -> Result<Exit, Failure> {
     serve::logged(root, args.log)
 }
 
-fn what_next(root: &std::path::Path, agents: &[message_schema::id::AgentName]) -> String {
+fn what_next(root: &std::path::Path, agents: &[AgentName]) -> String {
     let root = root.display();
     let mut text = String::from("mailboxes:\n");
     for agent in agents {

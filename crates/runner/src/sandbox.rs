@@ -12,6 +12,7 @@ use std::process::Command;
 
 use git::{Repository, Store};
 use serde::{Deserialize, Serialize};
+use spool::dirs;
 
 use crate::program;
 
@@ -228,7 +229,7 @@ impl Sandbox {
             .canonicalize()
             .unwrap_or_else(|_| self.root.clone());
         if root.starts_with(top) {
-            for part in ["agents", "packets", ".settled"] {
+            for part in [dirs::AGENTS, dirs::PACKETS, dirs::OWN] {
                 let part = root.join(part);
                 if part.is_dir() {
                     walls.hide(&part);

@@ -18,8 +18,8 @@ use crate::jetstream::{self, Founded, LedgerName};
 use crate::keys::KeyError;
 use crate::{Git, JetStream};
 
-/// The directory, relative to the workspace.
-const DIRECTORY: &str = ".settled/host";
+/// The directory below the daemon's own.
+const DIRECTORY: &str = "host";
 
 /// The stream that all workspaces of a cluster share, after `SETTLED_`.
 const SHARD: &str = "1";
@@ -169,7 +169,7 @@ impl HostDirectory {
     /// The directory of this workspace, which may not exist yet.
     pub fn of(root: &Path) -> HostDirectory {
         HostDirectory {
-            path: root.join(DIRECTORY),
+            path: root.join(spool::dirs::OWN).join(DIRECTORY),
             is_joining: false,
         }
     }

@@ -44,7 +44,7 @@ pub const OWN: &str = ".settled";
 /// The ledger's segments.
 pub(crate) const LEDGER: &str = ".settled/ledger";
 /// One cursor file for each lane.
-pub(crate) const CURSORS: &str = ".settled/cursors";
+pub const CURSORS: &str = ".settled/cursors";
 /// The snapshots: the state after some record of the ledger.
 pub const SNAPSHOTS: &str = ".settled/snapshots";
 /// Bytes that were cut off a torn ledger.

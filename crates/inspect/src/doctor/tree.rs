@@ -25,7 +25,8 @@ pub(super) fn complete(case: &CheckContext<'_>) -> Checked {
         )]);
     }
     let names: Vec<&str> = case.agents.iter().map(AgentName::as_str).collect();
-    let mut missing = Layout::new(case.root).missing(&names);
+    let layout = Layout::new(case.root);
+    let mut missing = layout.missing(&names);
     for path in [
         orders::directory(case.root),
         case.root.join(workspace::config::FILE),
@@ -48,7 +49,11 @@ pub(super) fn complete(case: &CheckContext<'_>) -> Checked {
         .map(|path| path.display().to_string())
         .collect::<Vec<_>>()
         .join(", ");
-    if missing.iter().any(|path| path.ends_with("ledger")) && has_history(case.root) {
+    if missing
+        .iter()
+        .any(|path| case.root.join(path) == layout.ledger())
+        && has_history(case.root)
+    {
         // Starting with an empty ledger would make it look as if nothing had ever happened here.
         let why =
             format!("missing: {listed}; there were records: restore the ledger from a backup");
@@ -70,9 +75,8 @@ pub(super) fn complete(case: &CheckContext<'_>) -> Checked {
 
 /// True if a daemon has ever decided anything here: cursors and snapshots follow the ledger.
 fn has_history(root: &Path) -> bool {
-    let own = Layout::new(root).own();
-    ["cursors", "snapshots"].iter().any(|name| {
-        std::fs::read_dir(own.join(name)).is_ok_and(|mut entries| entries.next().is_some())
+    [dirs::CURSORS, dirs::SNAPSHOTS].iter().any(|name| {
+        std::fs::read_dir(root.join(name)).is_ok_and(|mut entries| entries.next().is_some())
     })
 }
 

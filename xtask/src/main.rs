@@ -1,4 +1,4 @@
-//! Long jobs for developers: `cargo xtask agents|bench|crash|dist|faults|powerloss|soak|fuzz|walk|hosts|hosts-real|house|mutants|systemd|site`.
+//! Long jobs for developers: `cargo xtask agents|bench|crash|dist|faults|powerloss|soak|fuzz|hosts|hosts-real|house|model|mutants|systemd|site`.
 
 #![expect(
     clippy::print_stdout,
@@ -16,12 +16,12 @@ mod fuzz;
 mod hosts;
 mod hosts_real;
 mod house;
+mod model;
 mod mutants;
 mod powerloss;
 mod site;
 mod soak;
 mod systemd;
-mod walk;
 
 use std::process::ExitCode;
 
@@ -47,7 +47,7 @@ enum Job {
     /// Make each system call of the daemon fail in turn; check what is left
     Faults(faults::Args),
     /// Walk every reachable state of a review; check every law at every step
-    Walk(walk::Args),
+    Model(model::Args),
     /// Cut the power at any instant of a run; check every promise on the disk that is left
     Powerloss(powerloss::Args),
     /// Load a daemon with agents of every kind; check that every review ends and nothing grows
@@ -116,7 +116,7 @@ fn main() -> ExitCode {
             .inspect_err(|error| println!("{error}"))
             .is_ok(),
         Job::House(args) => house::run(&args),
-        Job::Walk(args) => walk::walk(&args),
+        Job::Model(args) => model::run(&args),
         Job::Deb(args) => deb::run(&args).unwrap_or_else(|error| {
             println!("deb: {error}");
             false

@@ -1,6 +1,6 @@
 //! Every order of steps of two hosts and one log, and the flaws that this finds.
 
-use settled_walk::shared_log::{Flaw, SharedLog};
+use settled_model::shared_log::{Flaw, SharedLog};
 use stateright::{Checker, HasDiscoveries, Model};
 
 /// The files of each host. With one, the hosts meet in every way except successively.

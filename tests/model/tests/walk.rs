@@ -1,11 +1,11 @@
-//! The walks that fit into the suite, and the thread rules alone. `cargo xtask walk` runs the large ones.
+//! The walks that fit into the suite, and the thread rules alone. `cargo xtask model` runs the large ones.
 
 use std::collections::BTreeSet;
 
 use message_schema::Code;
 use message_schema::packet::Stance::{self, Accepts, SeeksChange};
 use review::REPLIES_MAX;
-use settled_walk::{Replies, alone, follow, run_all, small};
+use settled_model::{Replies, alone, follow, run_all, small};
 
 /// Each end of a review; a walk without one of them would prove nothing about it.
 const ENDS: [&str; 17] = [

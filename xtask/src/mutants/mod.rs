@@ -91,7 +91,7 @@ fn suite(word: &str) -> Option<Vec<String>> {
         "gate" => Some(whole("gate_check")),
         "verdict" => Some(whole("verdict_files")),
         "scenarios" => Some(SCENARIOS.map(str::to_owned).to_vec()),
-        "walk" => Some(of_rooms(&["settled-walk"], "--tests")),
+        "walk" => Some(of_rooms(&["settled-model"], "--tests")),
         "review" => Some(of_rooms(
             &["review", "pair-machine", "policy", "review-words"],
             "--tests",

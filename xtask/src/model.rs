@@ -1,4 +1,4 @@
-//! `cargo xtask walk`: every walk of the rules with its figures, and the path to each breach.
+//! `cargo xtask model`: every walk of the rules with its figures, and the path to each breach.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroUsize;
@@ -6,7 +6,7 @@ use std::thread::available_parallelism;
 use std::time::Instant;
 
 use clap::Args as ClapArgs;
-use settled_walk::{Invariant, all, run_all};
+use settled_model::{Invariant, all, run_all};
 
 /// Walk every reachable state of a review; check every law at every step
 #[derive(Debug, ClapArgs)]
@@ -22,7 +22,7 @@ fn begin(name: &str) {
 }
 
 /// Runs the walks; returns true if every law held.
-pub(crate) fn walk(args: &Args) -> bool {
+pub(crate) fn run(args: &Args) -> bool {
     let threads = available_parallelism().map_or(1, NonZeroUsize::get);
     let began = Instant::now();
     let (mut ends, mut codes) = (BTreeMap::<String, u64>::new(), BTreeSet::new());

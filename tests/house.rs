@@ -42,6 +42,20 @@ fn read(crates: &Path) -> Vec<Room> {
     rooms.filter(|room| !room.sources.is_empty()).collect()
 }
 
+/// Returns the source files of all rooms below a folder that have more than this many lines, the tests in them included.
+pub fn long_files(crates: &Path, lines: usize) -> Vec<(PathBuf, usize)> {
+    let files = read(crates).into_iter().flat_map(|room| {
+        let folder = crates.join(&room.name).join("src");
+        let file = move |source: Source| {
+            let path = folder.join(source.file);
+            let lines = crate::read(&path).lines().count();
+            (path, lines)
+        };
+        room.sources.into_iter().map(file).collect::<Vec<_>>()
+    });
+    files.filter(|(_, found)| *found > lines).collect()
+}
+
 /// The figures of all rooms below a folder.
 #[derive(Debug)]
 pub struct House {

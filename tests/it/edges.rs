@@ -113,9 +113,6 @@ const WORLDLY: [&str; 13] = [
     "tracing",
 ];
 
-/// A longer file causes a warning, not a failure.
-const LINES_WORTH_A_LOOK: usize = 600;
-
 #[test]
 fn the_rooms_depend_on_each_other_only_along_the_drawn_edges() {
     for package in packages::ours() {
@@ -483,10 +480,6 @@ fn manifests(pattern: &str) -> Vec<PathBuf> {
 }
 
 #[test]
-#[expect(
-    clippy::print_stderr,
-    reason = "a warning is for the person who reads the run"
-)]
 fn every_file_says_first_what_it_answers_for() {
     let mut files = Vec::new();
     ["crates", "tests", "xtask"]
@@ -508,10 +501,6 @@ fn every_file_says_first_what_it_answers_for() {
             text.starts_with("//! "),
             "{name} does not open with what it answers for"
         );
-        let lines = text.lines().count();
-        if lines > LINES_WORTH_A_LOOK {
-            eprintln!("warning: {name} has {lines} lines; is it one thought?");
-        }
     }
 }
 

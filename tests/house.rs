@@ -150,7 +150,7 @@ impl House {
         [
             ("crates of the product", self.rooms.len().to_string()),
             (
-                "lines of the largest (`settled`), of the whole",
+                "lines of the largest, of the whole",
                 format!("{}, {}", in_thousands(largest), in_thousands(lines.sum())),
             ),
             (

@@ -1,5 +1,9 @@
-//! The imports between the files of a crate, and their cycles. Reads `use` and written-out paths; a re-exported name
-//! counts for the file that defines it.
+//! The imports between the files of a crate, and their cycles.
+//!
+//! A file imports from another one if its code names an item that the other one defines, in a `use`, in a written-out
+//! path, or in serde's `deserialize_with` and its like. That holds in both directions between a file and the head of
+//! its folder. `mod name;` imports nothing, and neither does a re-export: the name counts for the file that defines it.
+//! A call of a method names no file, so it is not seen.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -40,8 +44,6 @@ pub fn imports(sources: &[Source]) -> Graph {
     };
     let imports_of = |(module, read): (&Module, &Read)| {
         let targets = all.targets(module, read).into_iter();
-        // A submodule may use its own folder's head: both are one thought in several files.
-        let targets = targets.filter(|target| !module.starts_with(target));
         let files = targets.map(|target| all.modules[&target].file.clone());
         let mut files: BTreeSet<String> = files.collect();
         files.remove(&read.file);

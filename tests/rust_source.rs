@@ -1,4 +1,5 @@
 //! Rust source as the architecture tests need it: tokens with their lines, without comments, string literals and tests.
+//! A path that an attribute of serde has in a string counts as if it were written out.
 //! Expects rustfmt's output, and knows no macros and no types.
 
 use std::collections::BTreeSet;
@@ -88,7 +89,8 @@ impl Source {
         pairs.filter(is_item).count()
     }
 
-    /// Returns the names of the types defined at the file's top level or in an inline module.
+    /// Returns the names of the types defined in this file, those inside functions included; an associated type or an
+    /// alias inside a body is none.
     pub fn types(&self) -> Vec<&str> {
         let mut names = Vec::new();
         // For each open brace: true if it contains items of a module.
@@ -102,7 +104,12 @@ impl Source {
                 "}" => {
                     open.pop();
                 }
-                "struct" | "enum" | "trait" | "type" if open.iter().all(|is_module| *is_module) => {
+                "struct" | "enum" => {
+                    let name = self.tokens.get(index + 1).map(|name| name.text.as_str());
+                    // A macro has `$name` there.
+                    names.extend(name.filter(|name| *name != "$"));
+                }
+                "trait" | "type" if open.iter().all(|is_module| *is_module) => {
                     names.extend(self.tokens.get(index + 1).map(|name| name.text.as_str()));
                 }
                 _ => {}
@@ -158,7 +165,14 @@ pub fn tokens(text: &str) -> Vec<Token> {
                 }
                 index += 2;
             }
-            '"' => index = end_of_text(&chars, index, 0),
+            '"' => {
+                index = end_of_text(&chars, index, 0);
+                if names_a_path(&found) {
+                    let path: String = chars[begin + 1..index - 1].iter().collect();
+                    let path = tokens(&path);
+                    found.extend(path.into_iter().map(|token| Token { line, ..token }));
+                }
+            }
             // An escaped character, `'x'`, or a lifetime, whose name is skipped too.
             '\'' if at(index + 1) == '\\' => {
                 index += 3;
@@ -210,6 +224,20 @@ pub fn tokens(text: &str) -> Vec<Token> {
         line += (begin..index).filter(|i| at(*i) == '\n').count();
     }
     found
+}
+
+/// True if the next string is a path of Rust: serde's attributes name functions and types in strings.
+fn names_a_path(before: &[Token]) -> bool {
+    const ATTRIBUTES: [&str; 7] = [
+        "deserialize_with",
+        "from",
+        "into",
+        "serialize_with",
+        "skip_serializing_if",
+        "try_from",
+        "with",
+    ];
+    matches!(before, [.., name, mark] if mark.text == "=" && ATTRIBUTES.contains(&&*name.text))
 }
 
 /// The index after the string literal that opens at `index`; `raw` is 0, or one more than the number of `#` around it.

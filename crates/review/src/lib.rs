@@ -20,7 +20,7 @@
 //! ```
 //!
 //! A record names threads, phases and pairs as they are after it, so those types are words too; what
-//! compares two of them is a part. No two files of the crate import each other.
+//! compares two of them is a part.
 //!
 //! [`threads`] and [`gate`] judge one part alone, for callers that try it out.
 //!

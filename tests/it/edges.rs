@@ -329,6 +329,67 @@ fn the_pure_rooms_ban_clock_files_and_environment() {
 }
 
 #[test]
+fn the_bans_name_every_function_of_the_spool_that_reads_the_disk_and_no_other() {
+    // A path is only text to it.
+    const PURE_OF_SPOOL: [&str; 1] = ["check_packet_path"];
+    let spool = rooms().iter().find(|room| room.name == "spool");
+    let sources = &spool.expect("the spool").sources;
+    let root = sources.iter().find(|source| source.module.is_empty());
+    let root = &root.expect("a root").tokens;
+    let mut exported = BTreeSet::new();
+    for (at, pair) in root.windows(2).enumerate() {
+        if pair[0].text == "pub" && pair[1].text == "use" {
+            let statement = root[at..].windows(2).take_while(|pair| pair[0].text != ";");
+            let names = statement.filter(|pair| pair[1].text != "::");
+            exported.extend(names.map(|pair| pair[0].text.as_str()));
+        }
+    }
+    let bans = read(repository().join("clippy.toml"));
+    let banned: Vec<&str> = bans
+        .split("path = \"spool::")
+        .skip(1)
+        .filter_map(|line| line.split('"').next())
+        .collect();
+    for path in &banned {
+        let name = path.rsplit("::").next().expect("a name");
+        let is_deeper = path.contains("::");
+        let is_there = sources.iter().any(|source| source.types().contains(&name));
+        assert!(
+            if is_deeper {
+                is_there
+            } else {
+                exported.contains(name)
+            },
+            "clippy.toml bans `spool::{path}`, which does not exist"
+        );
+    }
+    let mut functions = 0;
+    for tokens in sources.iter().map(|source| &source.tokens) {
+        for (at, pair) in tokens.windows(3).enumerate() {
+            let [public, function, name] = pair else {
+                unreachable!("three tokens")
+            };
+            if public.text != "pub" || function.text != "fn" || !exported.contains(&*name.text) {
+                continue;
+            }
+            let arguments = tokens[at..].iter().take_while(|token| token.text != "{");
+            let reads = arguments
+                .into_iter()
+                .any(|token| ["Disk", "Path"].contains(&&*token.text));
+            if reads && !PURE_OF_SPOOL.contains(&&*name.text) {
+                functions += 1;
+                assert!(
+                    banned.contains(&&*name.text),
+                    "clippy.toml does not ban `spool::{}` in the pure rooms",
+                    name.text
+                );
+            }
+        }
+    }
+    assert!(functions > 5, "only {functions} functions were found");
+}
+
+#[test]
 fn no_more_than_three_files_or_folders_import_each_other_in_a_circle() {
     let (of_one_type, files) = ONE_TYPE;
     for room in rooms() {

@@ -2,8 +2,9 @@
 //!
 //! Each stage of the way takes a value that only the stage before can make. The test follows the calls of the daemon's
 //! pass in source order and notes which crate first makes each of these values. It fails when a stage moves to another
-//! crate, when two swap places, and when one is missing. It runs no code, follows only the accepted message, knows no
-//! traits, and proves nothing about what a stage does.
+//! crate, when two swap places, and when one is missing, and also when the headings of the page are in another order.
+//! It follows the delivery from its own call, because a pass first delivers what the pass before it committed. It runs
+//! no code, follows only the accepted message, knows no traits, and proves nothing about what a stage does.
 
 use settled_tests::call_path::SourceIndex;
 use settled_tests::{read, repository, write};
@@ -18,12 +19,38 @@ const STAGE_VALUES: [&str; 6] = [
     "Committed",
 ];
 
+/// The values of the delivery: the file to make, and the note that it is made.
+const DELIVERY_VALUES: [&str; 2] = ["ExpectedFile", "Slot"];
+
 #[test]
 fn a_message_takes_the_way_the_page_draws() {
     let index = SourceIndex::read(&repository().join("crates"));
-    let makers = index.makers(("daemon", "Mailroom"), "pass", &STAGE_VALUES);
+    let mailroom = ("daemon", "Mailroom");
+    let mut rooms = vec![mailroom.0.to_owned()];
+    rooms.extend(index.makers(mailroom, "pass", &STAGE_VALUES));
+    rooms.extend(index.makers(mailroom, "deliver_slice", &DELIVERY_VALUES));
+    rooms.dedup();
     let page = read(repository().join("docs/architecture.md"));
-    assert_eq!(drawn(&page), [makers.join(" -> ")]);
+    assert_eq!(drawn(&page), [rooms.join(" -> ")]);
+    // The judgement is entered before it makes a value: its `read` calls the parser.
+    let parser = rooms.iter().position(|room| room == "message-schema");
+    rooms.insert(parser.expect("the parser"), "judgement".to_owned());
+    assert_eq!(headings(&page), rooms);
+}
+
+/// The rooms that the headings of the way name, in their order.
+fn headings(page: &str) -> Vec<&str> {
+    let way = page
+        .split("\n## ")
+        .find(|part| part.starts_with("The way of a message"));
+    let headings = way
+        .expect("the way")
+        .lines()
+        .filter_map(|line| line.strip_prefix("### "));
+    let rooms = headings.filter_map(|heading| heading.split_once(": "));
+    rooms
+        .map(|(room, _)| room.trim_start_matches("Back in "))
+        .collect()
 }
 
 /// The lines between the marks of the drawing, without the fence.

@@ -128,6 +128,70 @@ mod tests {
         }
     }
 
+    /// Rows of the page that name the room alone; whoever runs one of these again adds its test.
+    const WITHOUT_A_TEST: [&str; 10] = [
+        "accepted-by-any-head",
+        "kept-head-unread",
+        "near-miss-untold",
+        "pair-and-nobody-answers",
+        "pair-of-all-reviews",
+        "removed-from-under",
+        "rewritten-and-served",
+        "takes-all-mail",
+        "told-without-end",
+        "unchecked-in-silence",
+    ];
+
+    #[test]
+    fn the_page_has_every_mutant_with_its_fault_and_a_test_that_exists() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+        let page = std::fs::read_to_string(root.join("docs/mutants.md")).expect("the page");
+        let rows = page
+            .split("\n|---|---|---|---:|\n")
+            .nth(1)
+            .expect("the table");
+        let mut source = String::new();
+        for folder in ["crates", "tests"] {
+            add_source(&root.join(folder), &mut source);
+        }
+        let mutants = Mutant::all(&root).expect("the mutants can be read");
+        let rows = rows.lines().take_while(|line| line.starts_with('|'));
+        let rows: Vec<Vec<&str>> = rows
+            .map(|row| row.trim_matches('|').split('|').map(str::trim).collect())
+            .collect();
+        let named: Vec<&str> = rows.iter().map(|row| row[0]).collect();
+        let names: Vec<&str> = mutants.iter().map(|mutant| mutant.name.as_str()).collect();
+        assert_eq!(named, names, "the rows of the page, and tests/mutants");
+        for (row, mutant) in rows.iter().zip(&mutants) {
+            let [name, what, caught, _] = row[..] else {
+                panic!("a row of four cells: {row:?}")
+            };
+            assert_eq!(what, mutant.what, "{name}");
+            let quoted = |mark: char| caught.split(mark).nth(1);
+            let is_there = match (quoted('`'), quoted('*')) {
+                (Some(test), _) => {
+                    let test = test.rsplit("::").next().expect("a name");
+                    source.contains(&format!("fn {test}("))
+                }
+                (None, Some(law)) => source.contains(law),
+                (None, None) => WITHOUT_A_TEST.contains(&name),
+            };
+            assert!(is_there, "{name}: no test {caught}");
+        }
+    }
+
+    /// Adds the text of every source file below a folder, those of tests included.
+    fn add_source(folder: &Path, source: &mut String) {
+        for entry in std::fs::read_dir(folder).expect("a folder") {
+            let path = entry.expect("an entry").path();
+            if path.is_dir() {
+                add_source(&path, source);
+            } else if path.extension().is_some_and(|extension| extension == "rs") {
+                *source += &std::fs::read_to_string(&path).expect("a source file");
+            }
+        }
+    }
+
     #[test]
     fn a_mutant_whose_place_is_gone_or_there_twice_does_not_apply() {
         let mutant = Mutant::parse("m", "What.\ntests: walk\n==== a.rs\nx < 1\n----\nx <= 1\n")

@@ -605,6 +605,31 @@ fn a_wrong_command_line_is_a_usage_error() {
 }
 
 #[test]
+fn no_command_waits_for_a_fifo_that_nobody_writes_to() {
+    let mailroom = Mailroom::new(&["claude", "codex"]);
+    for post in &seed::review()[..1] {
+        mailroom.post(post.from, post.file, &post.text);
+    }
+    mailroom.once();
+    let fifo = mailroom.root().join("fifo");
+    let made = Command::new("mkfifo").arg(&fifo).status();
+    assert!(made.is_ok_and(|status| status.success()));
+    let (root, fifo) = (mailroom.root().display(), fifo.display());
+    for command in [
+        format!("feedback 86 --agent codex --root {root} --findings {fifo}"),
+        format!("pr ingest --root {root} {fifo}"),
+        format!("verdict verify --head 9b2f41c {fifo}"),
+        format!("simulate {fifo}"),
+    ] {
+        let output = mailroom.shell(&format!("timeout 20 settled {command}"));
+        let told = said(&output);
+        assert_eq!(output.status.code(), Some(1), "{command}: {told}");
+        let place = format!("{fifo}: it is a FIFO, expected a regular file; write ");
+        assert!(told.contains(&place), "{command}: {told}");
+    }
+}
+
+#[test]
 fn a_workspace_that_was_not_named_is_not_guessed() {
     let mailroom = Mailroom::new(&["claude"]);
     let output = settled()

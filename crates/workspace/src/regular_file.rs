@@ -3,10 +3,10 @@
 
 use std::fs::File;
 use std::io::{self, Read as _};
-use std::os::unix::fs::OpenOptionsExt as _;
+use std::os::unix::fs::{FileTypeExt as _, OpenOptionsExt as _};
 use std::path::Path;
 
-use rustix::fs::OFlags;
+use rustix::fs::{OFlags, fcntl_setfl};
 use rustix::io::Errno;
 use spool::{Disk as _, Os};
 
@@ -39,6 +39,36 @@ pub fn read_beneath(root: &Path, path: &Path, max: u64) -> io::Result<Option<Vec
     regular(Os.open_beneath(&root, path).map(File::from), max)
 }
 
+/// Reads at most `max` bytes of a file that the user named, behind a link or not. A pipe without a name, such as that of
+/// `<(command)`, counts as one: its writer has it open. So does a device, such as `/dev/null`. Anything else could be
+/// waited for forever and is an error.
+pub fn read_given(path: &Path, max: u64) -> io::Result<Vec<u8>> {
+    let kind = path.metadata()?.file_type();
+    let is_unnamed_pipe = kind.is_fifo() && path.canonicalize().is_err();
+    let found = match kind {
+        // `/dev/null` is how a script names nothing. A device is opened without waiting, and read up to the limit.
+        _ if kind.is_file() || is_unnamed_pipe || kind.is_char_device() => None,
+        _ if kind.is_dir() => Some("a directory"),
+        _ if kind.is_fifo() => Some("a FIFO"),
+        _ if kind.is_socket() => Some("a socket"),
+        _ => Some("a disk"),
+    };
+    if let Some(found) = found {
+        let why = format!(
+            "it is {found}, expected a regular file; write what it gives into one and name that"
+        );
+        return Err(io::Error::other(why));
+    }
+    // A FIFO that takes the file's place meanwhile reads as empty.
+    let file = open_with(path, OFlags::NONBLOCK | OFlags::NOCTTY)?;
+    if is_unnamed_pipe {
+        fcntl_setfl(&file, OFlags::empty())?;
+    }
+    let mut bytes = Vec::new();
+    file.take(max).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
 fn regular(opened: io::Result<File>, max: u64) -> io::Result<Option<Vec<u8>>> {
     let file = match opened {
         // The errors for a link, for a way out of the root, and for a socket.
@@ -66,6 +96,37 @@ fn regular(opened: io::Result<File>, max: u64) -> io::Result<Option<Vec<u8>>> {
 mod tests {
     use super::*;
     use rustix::fs::{CWD, FileType, Mode};
+    use std::os::fd::{AsFd as _, AsRawFd as _};
+
+    #[test]
+    fn what_the_user_names_is_read_from_a_file_a_device_or_an_unnamed_pipe() {
+        let root = tempfile::tempdir().expect("a directory");
+        let at = |name: &str| root.path().join(name);
+        std::fs::write(at("file"), "four").expect("a file");
+        std::os::unix::fs::symlink("file", at("link")).expect("a link");
+        let mode = Mode::RUSR | Mode::WUSR;
+        rustix::fs::mknodat(CWD, at("pipe"), FileType::Fifo, mode, 0).expect("a pipe");
+        let _socket = std::os::unix::net::UnixListener::bind(at("socket")).expect("a socket");
+        assert_eq!(read_given(&at("link"), 3).expect("a file"), b"fou");
+        let (reader, mut writer) = io::pipe().expect("a pipe");
+        io::Write::write_all(&mut writer, b"four").expect("a reader");
+        drop(writer);
+        let substituted = format!("/proc/self/fd/{}", reader.as_fd().as_raw_fd());
+        let read = read_given(Path::new(&substituted), 9);
+        assert_eq!(read.expect("a pipe"), b"four");
+        for (path, found) in [
+            (at("pipe"), "a FIFO"),
+            (at("socket"), "a socket"),
+            (root.path().to_owned(), "a directory"),
+        ] {
+            let refused = read_given(&path, 9).expect_err(found).to_string();
+            assert!(refused.contains(found), "{refused}");
+        }
+        assert_eq!(read_given(Path::new("/dev/null"), 9).expect("nothing"), b"");
+        assert_eq!(read_given(Path::new("/dev/zero"), 2).expect("two"), [0; 2]);
+        let missing = read_given(&at("missing"), 9).expect_err("there is none");
+        assert_eq!(missing.kind(), io::ErrorKind::NotFound);
+    }
 
     #[test]
     fn only_a_small_regular_file_is_read_and_nothing_is_waited_for() {

@@ -1,8 +1,7 @@
 //! Finds the path of a findings packet, or a free name for a new one. A packet is never overwritten, because a message
 //! may point to it; one with the same text is used again, so that a second try after a kill leaves nothing behind.
 
-use std::fs::File;
-use std::io::{self, Read as _};
+use std::io;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
@@ -138,12 +137,9 @@ fn small_and_regular(read: Option<Vec<u8>>) -> io::Result<Vec<u8>> {
     })
 }
 
-/// Reads a file of at most [`PACKET_BYTES_MAX`] bytes that the user named: it may be a pipe or behind a link.
+/// Reads a file of at most [`PACKET_BYTES_MAX`] bytes that the user named: it may be behind a link.
 pub fn read_given(path: &Path) -> io::Result<Vec<u8>> {
-    let mut bytes = Vec::new();
-    File::open(path)?
-        .take(PACKET_BYTES_MAX + 1)
-        .read_to_end(&mut bytes)?;
+    let bytes = regular_file::read_given(path, PACKET_BYTES_MAX + 1)?;
     if bytes.len() as u64 > PACKET_BYTES_MAX {
         return Err(io::Error::new(
             io::ErrorKind::FileTooLarge,

@@ -9,6 +9,7 @@ use message_schema::line::escaped;
 use review::{Event, PullAction, PullEvent};
 use serde::Serialize;
 use simulate::github;
+use workspace::regular_file;
 
 use super::answer::CommandOutput;
 use super::context::Context;
@@ -143,17 +144,17 @@ fn ingest(args: &Ingest, context: &Context) -> Result<Exit, Failure> {
 }
 
 fn bytes(path: &Path) -> Result<Vec<u8>, Failure> {
-    let mut bytes = Vec::new();
     let read = if path == Path::new("-") {
-        std::io::stdin()
+        let mut bytes = Vec::new();
+        let read = std::io::stdin()
             .lock()
             .take(PAYLOAD_MAX)
-            .read_to_end(&mut bytes)
+            .read_to_end(&mut bytes);
+        read.map(|_| bytes)
     } else {
-        std::fs::File::open(path).and_then(|file| file.take(PAYLOAD_MAX).read_to_end(&mut bytes))
+        regular_file::read_given(path, PAYLOAD_MAX)
     };
-    read.map_err(|error| input::unreadable(path, &error))?;
-    Ok(bytes)
+    read.map_err(|error| input::unreadable(path, &error))
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use simulate;
 use workspace::config::Config;
-use workspace::directory;
+use workspace::{directory, regular_file};
 
 use super::answer::{self, CommandOutput, print};
 use super::context::Context;
@@ -94,5 +94,5 @@ fn replay(root: &Path, config: &Path, context: &Context) -> Result<Exit, Failure
 }
 
 fn read(file: &Path) -> Result<Vec<u8>, Failure> {
-    std::fs::read(file).map_err(|error| input::unreadable(file, &error))
+    regular_file::read_given(file, u64::MAX).map_err(|error| input::unreadable(file, &error))
 }

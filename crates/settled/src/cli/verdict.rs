@@ -12,7 +12,7 @@ use message_schema::id::{AgentName, PrNumber, Repo};
 use message_schema::line::escaped;
 use serde::Serialize;
 use spool::Digest;
-use workspace::clock;
+use workspace::{clock, regular_file};
 
 use super::answer::CommandOutput;
 use super::context::Context;
@@ -279,7 +279,7 @@ fn unreached(file: &VerdictFile) -> Option<String> {
 }
 
 fn read(path: &Path) -> Result<Vec<u8>, Failure> {
-    std::fs::read(path).map_err(|error| {
+    regular_file::read_given(path, u64::MAX).map_err(|error| {
         let failure = input::unreadable(path, &error);
         if failure.exit == Exit::NotFound {
             failure.next("settled verdict export --help".to_owned())

@@ -91,8 +91,9 @@ impl Original {
     }
 }
 
-/// The identity of one version of a file: if any of these differs, it is another file or has other content.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+/// The identity of one version of a file: if any of these differs, it is another file or has other content. The default is
+/// for a file that was not looked at on a disk.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Stamp {
     /// The inode's number.
     pub ino: u64,

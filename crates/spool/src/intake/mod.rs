@@ -55,21 +55,13 @@ pub struct OutboxFile {
     pub age_ms: u64,
 }
 
-/// For a file that was not looked at on a disk.
-const NO_STAMP: Stamp = Stamp {
-    ino: 0,
-    size: 0,
-    mtime_ns: 0,
-    fresh: false,
-};
-
 impl OutboxFile {
     /// Returns a finished file as the daemon would find it in this outbox, unchanged for long. It belongs to user 0.
     pub fn finished(outbox: &str, file: FileName, body: Body) -> OutboxFile {
         OutboxFile {
             agent: outbox.to_owned(),
             file,
-            stamp: NO_STAMP,
+            stamp: Stamp::default(),
             owner: 0,
             body,
             may_grow: false,
@@ -83,7 +75,7 @@ impl OutboxFile {
         let bytes = original.text.as_ref()?.clone().into_bytes();
         let file = original.file.clone();
         Some(OutboxFile {
-            stamp: original.stamp.unwrap_or(NO_STAMP),
+            stamp: original.stamp.unwrap_or_default(),
             ..OutboxFile::finished(&original.outbox, file, Body::message(bytes))
         })
     }
@@ -227,9 +219,11 @@ impl Intake {
 
     /// Returns whether this file is queued or sleeps until a time.
     pub fn is_waiting(&self, agent: &str, file: &FileName) -> bool {
-        self.outboxes
-            .get(agent)
-            .is_some_and(|outbox| outbox.files.contains_key(file))
+        self.file(agent, file).is_some()
+    }
+
+    fn file(&self, agent: &str, name: &FileName) -> Option<&File> {
+        self.outboxes.get(agent)?.files.get(name)
     }
 
     /// Forgets which writers were seen at work: a watcher that lost events may have lost their end as well.
@@ -370,11 +364,8 @@ impl Intake {
     /// Returns the same as [`Intake::next_wakeup`], without files that repeatedly could not be read: they may never be.
     pub fn next_hopeful(&self) -> Option<u64> {
         let is_hopeless = |agent: &String, name: &FileName| {
-            let file = self
-                .outboxes
-                .get(agent)
-                .and_then(|outbox| outbox.files.get(name));
-            file.is_some_and(|file| file.memory.pause >= HOPELESS_MS)
+            self.file(agent, name)
+                .is_some_and(|file| file.memory.pause >= HOPELESS_MS)
         };
         let turn = self.next_turn();
         let mut hopeful = self
@@ -415,7 +406,12 @@ impl Intake {
         let later = self
             .sleeping
             .split_off(&(now.saturating_add(1), String::new(), first_name()));
-        let woken = std::mem::replace(&mut self.sleeping, later);
+        let mut woken = Vec::from_iter(std::mem::replace(&mut self.sleeping, later));
+        // Files that a start found too young wake together: the oldest goes first, as among the finished ones.
+        woken.sort_by_cached_key(|(wake, agent, name)| {
+            let still = self.file(agent, name).and_then(|file| file.memory.still);
+            (*wake, still.map(|(stat, _)| stat.mtime_ns))
+        });
         for (wake, agent, name) in woken.into_iter().rev() {
             let Some(outbox) = self.outboxes.get_mut(&agent) else {
                 continue;

@@ -490,6 +490,19 @@ fn outboxes_take_turns_and_the_oldest_file_of_each_comes_first() {
 }
 
 #[test]
+fn young_files_are_taken_the_oldest_first_whatever_their_names() {
+    let mut desk = Desk::new(&["claude"]);
+    desk.write("claude/outbox/a.yaml", "text", -1);
+    desk.write("claude/outbox/b.yaml", "text", -3);
+    desk.write("claude/outbox/c.yaml", "text", -2);
+    desk.write("claude/outbox/d.yaml", "text", -3);
+    desk.scan();
+    assert_eq!(desk.take(at(0)), [""; 0]);
+    let in_order = ["b.yaml", "d.yaml", "c.yaml", "a.yaml"];
+    assert_eq!(desk.take(at(QUIET)), in_order);
+}
+
+#[test]
 fn files_and_outboxes_that_vanish_are_forgotten() {
     let mut desk = Desk::new(&["claude", "codex"]);
     desk.write("claude/outbox/a.yaml", "text", 0);

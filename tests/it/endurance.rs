@@ -15,7 +15,7 @@ fn hour() -> Vec<Sample> {
         let keepers = n * 7 % 5;
         Sample {
             at_ms: n * 1000,
-            rss_kib: 20_000 + n * 13 % 900 + n * 2,
+            rss_kib: 20_000 + n * 13 % 900 + n / 10,
             handles: 24 + keepers * 2 + n % 2,
             threads: 7 + keepers,
             keepers,
@@ -38,6 +38,19 @@ fn a_daemon_whose_memory_goes_up_and_down_is_judged_well() {
     assert!(
         (1..16_000).contains(&kib) && (1..20).contains(&handles),
         "{kib} KiB, {handles} handles"
+    );
+}
+
+#[test]
+fn the_memory_of_an_hour_may_grow_by_a_twentieth_and_that_of_less_by_8_mib() {
+    let wrong = |samples: &[Sample], kib| judge(&with_leak(samples, kib, 0), BOUNDS).wrong.len();
+    // Half of an even leak comes between the middle of the third sixth and that of the last.
+    let hour = hour();
+    assert_eq!([wrong(&hour, 1_200), wrong(&hour, 2_400)], [0, 1]);
+    let (less, kib) = (&hour[..3_000], 8 * 1_024);
+    assert_eq!(
+        [wrong(less, 2_400), wrong(less, kib), wrong(less, 3 * kib)],
+        [0, 0, 1]
     );
 }
 

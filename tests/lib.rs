@@ -7,6 +7,7 @@ pub mod approval;
 pub mod binaries;
 pub mod broker;
 pub mod call_path;
+pub mod crowd;
 pub mod debian;
 pub mod golden;
 pub mod hostile;

@@ -5,6 +5,7 @@ mod agents;
 mod agree;
 mod alerts;
 mod backlog;
+mod bounds;
 mod briefs;
 mod checker;
 mod ci;

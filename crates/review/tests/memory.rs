@@ -9,8 +9,9 @@ static ALLOCATED: PeakAlloc = PeakAlloc;
 
 const REVIEWS: usize = 1_000;
 
-/// The memory of a review that no agent can move, until the next snapshot, in bytes: up to 500 for itself, and its key
-/// and index entries.
+/// The memory of a review that no agent can move, until the next snapshot, in bytes: for itself, and with its key and index
+/// entries.
+const ITSELF_MAX: usize = 500;
 const BYTES_MAX: usize = 700;
 
 /// Two rounds, two findings, a diff that was read, two commands that were run.
@@ -65,6 +66,11 @@ fn takes_few_bytes(review: &Review) {
     assert!(taken <= BYTES_MAX, "{taken} bytes each");
 
     let mut states = [REVIEWS, 2 * REVIEWS].map(|count| state_of(count, review));
+    let itself = states[0].new_rows().map(|(_, value)| value.len()).max();
+    assert!(
+        itself.is_some_and(|bytes| (100..=ITSELF_MAX).contains(&bytes)),
+        "{itself:?}"
+    );
     let stored = states.each_mut().map(|state| {
         let rows = state.new_rows().map(|(key, value)| (key, value.to_vec()));
         std::sync::Arc::new(Elsewhere(rows.collect())) as std::sync::Arc<dyn review::StoredRows>

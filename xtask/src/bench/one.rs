@@ -9,6 +9,14 @@ use super::{Result, quantile, raw, room};
 
 const MESSAGES: usize = 1_000;
 
+/// The ratio to reach: for questions only, because a request makes two files where the raw calls make one.
+fn to_reach(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Question => "to reach: 0.65",
+        Kind::Request => "",
+    }
+}
+
 pub(crate) fn run(ground: &Ground) -> Result<()> {
     println!("one message at a time, from write to seen in the inbox ({MESSAGES} messages)");
     for kind in Kind::ALL {
@@ -35,8 +43,7 @@ fn of_kind(ground: &Ground, kind: Kind) -> Result<()> {
         ours.push(deliver(&outbox, &inbox, number, kind)?.as_secs_f64());
     }
     let per_s = |times: &[f64]| times.len() as f64 / times.iter().sum::<f64>();
-    let (words, to_reach) = kind.words("0.6");
-    println!(" {words}");
+    println!(" {}", kind.words());
     println!(
         "  append + fdatasync + create + rename  {:>9.0} /s  median {:.3} ms",
         per_s(&theirs),
@@ -48,8 +55,9 @@ fn of_kind(ground: &Ground, kind: Kind) -> Result<()> {
         quantile(&mut ours, 0.5) * 1e3
     );
     println!(
-        "  ratio                                 {:>9.2}   {to_reach}",
-        per_s(&ours) / per_s(&theirs)
+        "  ratio                                 {:>9.2}   {}",
+        per_s(&ours) / per_s(&theirs),
+        to_reach(kind)
     );
     Ok(())
 }

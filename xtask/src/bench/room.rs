@@ -98,14 +98,11 @@ pub(crate) enum Kind {
 impl Kind {
     pub(crate) const ALL: [Kind; 2] = [Kind::Question, Kind::Request];
 
-    /// Returns the words for the table. Only the kind that does the work of its limit has a target ratio.
-    pub(crate) fn words(self, to_reach: &str) -> (&'static str, String) {
+    /// Returns the words for the table.
+    pub(crate) fn words(self) -> &'static str {
         match self {
-            Kind::Question => ("question, one file each", format!("to reach: {to_reach}")),
-            Kind::Request => (
-                "review request, its brief as well",
-                "two files, a new review".to_owned(),
-            ),
+            Kind::Question => "question, one file each",
+            Kind::Request => "review request: two files, a new review",
         }
     }
 

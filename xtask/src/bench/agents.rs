@@ -39,13 +39,12 @@ pub(crate) fn run(ground: &Ground) -> Result<()> {
     line("while it sweeps", &mut quiet);
     let mut late = latencies(&served, &mut number, &|| come(&root))?;
     line(&format!("while {LATE} more come"), &mut late);
-    let before = idle::ticks(served.pid())?;
+    let before = idle::processor_s(served.pid())?;
     std::thread::sleep(QUIET_FOR);
-    let used = idle::ticks(served.pid())? - before;
-    let per_s = rustix::param::clock_ticks_per_second() as f64;
+    let used = idle::processor_s(served.pid())? - before;
     println!(
         "  processor without mail                {:>9.3} %",
-        100.0 * used as f64 / per_s / QUIET_FOR.as_secs_f64()
+        100.0 * used / QUIET_FOR.as_secs_f64()
     );
     println!(
         "  resident memory                       {:>9.1} MiB\n",

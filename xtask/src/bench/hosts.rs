@@ -326,22 +326,21 @@ fn at_rest(ground: &Ground, dir: &Path, brokers: &[Broker], seconds: u64) -> Res
     // Skip the first sweeps and heartbeats.
     std::thread::sleep(Duration::from_secs(12));
     let all = [alone.pid(), hosts[0].pid(), hosts[1].pid()];
-    let ticks = || {
+    let processor = || {
         all.iter()
-            .map(|pid| idle::ticks(*pid))
+            .map(|pid| idle::processor_s(*pid))
             .collect::<Result<Vec<_>>>()
     };
-    let before = ticks()?;
+    let before = processor()?;
     std::thread::sleep(Duration::from_secs(seconds));
-    let after = ticks()?;
-    let per_s = rustix::param::clock_ticks_per_second() as f64;
+    let after = processor()?;
     println!("at rest, {seconds} s                          processor   resident memory");
     let base = idle::resident_kib(all[0])? / 1024.0;
     for (index, what) in ["alone", "one of two hosts", "the other"]
         .into_iter()
         .enumerate()
     {
-        let used = (after[index] - before[index]) as f64 / per_s / seconds as f64;
+        let used = (after[index] - before[index]) / seconds as f64;
         let memory = idle::resident_kib(all[index])? / 1024.0;
         println!(
             "  {what:<34} {:>9.2} % {memory:>12.1} MiB   {:+.1} MiB",

@@ -81,7 +81,9 @@ fn begin(name: &str) {
     eprintln!("measuring: {name}");
 }
 
+/// Measures; fails at the end if a figure of `neighbour` or `idle` is over its limit.
 pub(crate) fn run(args: &Args) -> Result<()> {
+    let mut over: Vec<String> = Vec::new();
     let wants = |name: &str| {
         let wants = args.only.is_empty() || args.only.iter().any(|only| only == name);
         if wants {
@@ -121,11 +123,13 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     }
     // Not part of a plain run: it takes minutes.
     if args.only.iter().any(|only| only == "neighbour") {
-        neighbour::run(&ground, &args.noise)?;
+        let measured = neighbour::run(&ground, &args.noise);
+        over.extend(measured.err().map(|error| error.to_string()));
     }
     if wants("idle") {
         ground.clear()?;
-        idle::run(&ground, args.idle_s)?;
+        let measured = idle::run(&ground, args.idle_s);
+        over.extend(measured.err().map(|error| error.to_string()));
     }
     if wants("agents") {
         ground.clear()?;
@@ -168,7 +172,11 @@ pub(crate) fn run(args: &Args) -> Result<()> {
         ground.clear()?;
         oacp::run(&ground, args.messages)?;
     }
-    Ok(())
+    if over.is_empty() {
+        Ok(())
+    } else {
+        Err(over.join("; ").into())
+    }
 }
 
 /// Returns a quantile of the values, which it sorts: 0.5 is the median.

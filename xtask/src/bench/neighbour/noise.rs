@@ -1,43 +1,24 @@
-//! The noisy neighbour: how a third agent, whose directories are as bad as we can make them, affects two agents that write to
-//! each other, for each kind of noise beside the same two agents alone.
+//! Every kind of noise that the third agent makes.
 
 use std::collections::VecDeque;
+use std::ffi::OsString;
 use std::fs::File;
 use std::io::Write as _;
+use std::os::unix::ffi::OsStringExt as _;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, SystemTime};
 
-use rustix::fs::{CWD, FileType, Mode, mknodat};
+use rustix::fs::{CWD, FileType, Mode, makedev, mknodat};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-use settled_tests::{hostile, seed};
-
-use super::ground::Ground;
-use super::{Result, quantile, raw, room};
-
-/// The agents: two that write to each other, an author, and its reviewer, the noisy one.
-const AGENTS: &str = "ada,ben,claude,codex";
-
-/// The number of messages measured beside each noise, and the pause between two of them.
-const MESSAGES: usize = 400;
-const PAUSE: Duration = Duration::from_millis(5);
-
-/// The head start of the noise before the measurement.
-const HEAD_START: Duration = Duration::from_millis(1_500);
-
-/// A slower message counts as this long, and the next one is written.
-const GIVE_UP: Duration = Duration::from_secs(30);
-
-/// The targets: the others' median as a multiple of their quiet median, and their 99th percentile in milliseconds.
-const RATIO_MAX: f64 = 3.0;
-const P99_MS_MAX: f64 = 50.0;
+use settled_tests::{crowd, hostile, seed};
 
 /// The most waiting files before the noise pauses: enough to be always there, and the disk is finite.
 const WAITING_MAX: usize = 20_000;
 
 /// The noisy agent: its workspace and outbox, and the signal to stop.
-struct Noise<'a> {
+pub(super) struct Noise<'a> {
     root: &'a Path,
     is_over: &'a AtomicBool,
     /// Set once what the noise needs is there.
@@ -45,10 +26,11 @@ struct Noise<'a> {
     number: usize,
 }
 
-type Make = fn(&mut Noise<'_>);
+pub(super) type Make = fn(&mut Noise<'_>);
 
-/// Every kind of noise, except unreadable files: root can read everything.
-const NOISES: [(&str, Make); 21] = [
+/// Every kind of noise. Not here: unreadable files, because root can read everything, and orders, because agents that are
+/// users of their own cannot give any.
+pub(super) const NOISES: [(&str, Make); 25] = [
     ("messages that name missing packets", held),
     ("the same from the future", held_from_the_future),
     ("documents of 9 900 keys", keys),
@@ -70,137 +52,22 @@ const NOISES: [(&str, Make); 21] = [
     ("400 000 names that are no messages", junk),
     ("the same in an inbox", junk_in_inbox),
     ("16 000 empty files held open", held_open),
+    ("sockets and devices in turn", special),
+    ("half messages, the rest later", halves),
+    ("names of any bytes, 255 long", odd_names),
+    ("the outbox a link, and back", linked_outbox),
 ];
 
-struct Latency {
-    median_ms: f64,
-    p99_ms: f64,
-    max_ms: f64,
-    /// The time that the disk and the scheduler take for the same bytes at the same time (append, sync, create,
-    /// rename): the median and the 99th percentile.
-    raw_ms: f64,
-    raw_p99_ms: f64,
-}
-
-pub(crate) fn run(ground: &Ground, only: &str) -> Result<()> {
-    println!(
-        "from close to visible in the inbox beside a noisy neighbour ({MESSAGES} messages each)"
-    );
-    println!(
-        "  to reach: {RATIO_MAX} times the quiet median of its own run, and {P99_MS_MAX} ms at the 99th percentile"
-    );
-    println!("  load of the machine: {}\n", load());
-    println!(
-        "  {:<36} {:>9} {:>9} {:>7} {:>9} {:>9} {:>9} {:>9} {:>9} {:>9}",
-        "", "quiet ms", "median", "times", "quiet p99", "p99", "max", "raw quiet", "raw", "raw p99"
-    );
-    let (mut measured, mut over) = (0, 0);
-    for (name, make) in NOISES.into_iter().filter(|(name, _)| name.contains(only)) {
-        ground.clear()?;
-        let (quiet, noisy) = beside(ground, make)?;
-        let times = noisy.median_ms / quiet.median_ms;
-        let is_over = times > RATIO_MAX || noisy.p99_ms > P99_MS_MAX;
-        over += usize::from(is_over);
-        measured += 1;
-        println!(
-            "  {name:<36} {:>9.2} {:>9.2} {times:>7.1} {:>9.1} {:>9.1} {:>9.1} {:>9.2} {:>9.2} {:>9.1}{}",
-            quiet.median_ms,
-            noisy.median_ms,
-            quiet.p99_ms,
-            noisy.p99_ms,
-            noisy.max_ms,
-            quiet.raw_ms,
-            noisy.raw_ms,
-            noisy.raw_p99_ms,
-            if is_over { "  OVER" } else { "" }
-        );
-    }
-    println!("\n  {measured} noises, {over} over a limit\n");
-    Ok(())
-}
-
-fn load() -> String {
-    let text = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
-    text.split_whitespace()
-        .next()
-        .unwrap_or("unknown")
-        .to_owned()
-}
-
-/// Measures the two agents alone, and then beside the noise, in one workspace with one daemon.
-fn beside(ground: &Ground, make: Make) -> Result<(Latency, Latency)> {
-    let root = &ground.fresh("neighbour")?;
-    let mut limit = raw::Delivery::new(&ground.fresh("neighbour-raw")?)?;
-    room::init_for(root, AGENTS)?;
-    std::fs::write(
-        root.join("settled.toml"),
-        "[limits]\nmessages_per_hour = 10000\nfiles_per_hour = 1000000\n",
-    )?;
-    std::fs::write(
-        root.join("agents/claude/outbox/request.yaml"),
-        hostile::request(),
-    )?;
-    let served = room::Served::start(root)?;
-    let quiet = measure(root, "quiet", &mut limit)?;
-    let (is_over, is_laid) = (AtomicBool::new(false), AtomicBool::new(false));
-    let noisy = std::thread::scope(|scope| {
-        scope.spawn(|| {
-            make(&mut Noise {
-                root,
-                is_over: &is_over,
-                is_laid: &is_laid,
-                number: 0,
-            });
-        });
-        while !is_laid.load(Ordering::Relaxed) {
-            std::thread::sleep(PAUSE);
+impl<'a> Noise<'a> {
+    pub(super) fn new(root: &'a Path, is_over: &'a AtomicBool, is_laid: &'a AtomicBool) -> Self {
+        Self {
+            root,
+            is_over,
+            is_laid,
+            number: 0,
         }
-        std::thread::sleep(HEAD_START);
-        let noisy = measure(root, "noisy", &mut limit);
-        is_over.store(true, Ordering::Relaxed);
-        noisy
-    })?;
-    // The backlog is not worth waiting for.
-    served.kill();
-    Ok((quiet, noisy))
-}
-
-fn measure(root: &Path, lot: &str, limit: &mut raw::Delivery) -> Result<Latency> {
-    let outbox = root.join("agents/ada/outbox");
-    let inbox = root.join("agents/ben/inbox");
-    let (mut ms, mut raw_ms) = (Vec::new(), Vec::new());
-    for number in 0..MESSAGES {
-        let id = format!("{lot}-{number}");
-        let text = seed::note(
-            "question",
-            &id,
-            "ada",
-            "ben",
-            &"What was changed, and why?\n".repeat(30),
-        );
-        let name = format!("{id}.yaml");
-        let seen = inbox.join(&name);
-        let mut file = File::create_new(outbox.join(&name))?;
-        file.write_all(text.as_bytes())?;
-        let closed = Instant::now();
-        drop(file);
-        while !seen.exists() && closed.elapsed() < GIVE_UP {
-            std::thread::sleep(room::GLANCE);
-        }
-        ms.push(closed.elapsed().as_secs_f64() * 1e3);
-        raw_ms.push(limit.deliver(text.as_bytes())?.as_secs_f64() * 1e3);
-        std::thread::sleep(PAUSE);
     }
-    Ok(Latency {
-        median_ms: quantile(&mut ms, 0.5),
-        p99_ms: quantile(&mut ms, 0.99),
-        max_ms: quantile(&mut ms, 1.0),
-        raw_ms: quantile(&mut raw_ms, 0.5),
-        raw_p99_ms: quantile(&mut raw_ms, 0.99),
-    })
-}
 
-impl Noise<'_> {
     fn outbox(&self) -> PathBuf {
         self.root.join("agents").join(hostile::AGENT).join("outbox")
     }
@@ -239,19 +106,7 @@ impl Noise<'_> {
 }
 
 fn without_packet(number: usize) -> Vec<u8> {
-    let body = format!(
-        "findings_packet: packets/findings/none-{number}.yaml\nround: 1\nblocking_count: 0\n"
-    );
-    let id = format!("held-{number}");
-    seed::review_message(
-        "review_feedback",
-        &id,
-        hostile::AGENT,
-        "claude",
-        "86",
-        &body,
-    )
-    .into_bytes()
+    crowd::without_packet(hostile::AGENT, number).into_bytes()
 }
 
 fn held(noise: &mut Noise<'_>) {
@@ -439,4 +294,57 @@ fn held_open(noise: &mut Noise<'_>) {
         .collect();
     noise.wait();
     drop(held);
+}
+
+fn special(noise: &mut Noise<'_>) {
+    while let Some(path) = noise.next() {
+        let (kind, device) = match noise.number % 3 {
+            0 => (FileType::Socket, 0),
+            1 => (FileType::CharacterDevice, makedev(1, 5)),
+            _ => (FileType::BlockDevice, makedev(7, 0)),
+        };
+        let _ = mknodat(CWD, path, kind, Mode::from_raw_mode(0o644), device);
+    }
+}
+
+/// Writes many halves, closed, and each one's rest half a second after it.
+fn halves(noise: &mut Noise<'_>) {
+    let mut begun: VecDeque<(PathBuf, Vec<u8>)> = VecDeque::new();
+    while let Some(path) = noise.next() {
+        let id = format!("half-{}", noise.number);
+        let text = seed::note("question", &id, hostile::AGENT, "claude", "?").into_bytes();
+        let (first, rest) = text.split_at(text.len() / 2);
+        let _ = std::fs::write(&path, first);
+        begun.push_back((path, rest.to_vec()));
+        if begun.len() >= 500 {
+            let (path, rest) = begun.pop_front().expect("there are some");
+            let file = File::options().append(true).open(path);
+            let _ = file.and_then(|mut file| file.write_all(&rest));
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+fn odd_names(noise: &mut Noise<'_>) {
+    while noise.next().is_some() {
+        let mut name = format!("{:0>9}\n", noise.number).into_bytes();
+        name.resize(250, b'\xff');
+        name.extend(b".yaml");
+        let _ = std::fs::write(noise.outbox().join(OsString::from_vec(name)), "x");
+    }
+}
+
+fn linked_outbox(noise: &mut Noise<'_>) {
+    let outbox = noise.outbox();
+    let away = outbox.with_file_name("away");
+    while let Some(path) = noise.next() {
+        let _ = std::fs::write(path, "x");
+        if std::fs::rename(&outbox, &away).is_ok() {
+            let _ = symlink(&away, &outbox);
+            std::thread::sleep(Duration::from_millis(1));
+            let _ = std::fs::remove_file(&outbox);
+        }
+        let _ = std::fs::rename(&away, &outbox);
+        std::thread::sleep(Duration::from_millis(1));
+    }
 }

@@ -231,6 +231,29 @@ fn too_few_open_files_stop_the_daemon_at_its_start() {
     adds_up(root, &letters);
 }
 
+#[test]
+fn with_few_open_files_a_daemon_stops_at_its_start_or_delivers() {
+    for files in 20..32 {
+        let mailroom = mailroom();
+        let root = mailroom.root();
+        let letters = post(root, Mix::Notes, 2, 1);
+        let limit = format!("--nofile={files}");
+        let serving = Serving::start(root, serve(&["prlimit", &limit], root));
+        let says = |text| serving.log().contains(text);
+        wait::until("the daemon to serve or to stop", || {
+            says("serving") || says("Too many open files")
+        });
+        if says("serving") {
+            cleared(root);
+            assert_eq!(serving.terminate().0, Some(0), "{files}");
+        } else {
+            assert_eq!(serving.ended().0, Some(1), "{files}");
+            assert_eq!(once(root).0, Some(0), "{files}");
+        }
+        adds_up(root, &letters);
+    }
+}
+
 /// A workspace that belongs to another user, who serves it.
 fn of_nobody() -> Mailroom {
     let mailroom = mailroom();

@@ -54,7 +54,8 @@ fn read_if_there(path: &Path) -> String {
     std::fs::read_to_string(path).unwrap_or_default()
 }
 
-/// The pauses of a writer, in seconds: below and above every time of stillness.
+/// The pauses of a writer, in seconds: above the 0.05 s of a file that nobody has open, below and above the 2 s where the
+/// kernel does not tell. Both are below the 30 s for which a file that is open is waited for.
 const PAUSES: [&str; 2] = ["0.3", "3"];
 
 /// A mailroom in which codex is to answer the request.

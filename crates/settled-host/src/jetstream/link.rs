@@ -1,13 +1,14 @@
 //! The connection to the broker and the few requests made over it, each with a time limit.
 
+use std::error::Error as _;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use async_nats::connection::State;
-use async_nats::jetstream::context::PublishErrorKind;
+use async_nats::jetstream::context::{PublishError, PublishErrorKind};
 use async_nats::jetstream::message::{PublishMessage, StreamMessage};
 use async_nats::jetstream::stream::{RawMessageBuilder, RawMessageErrorKind};
-use async_nats::jetstream::{self, Context};
+use async_nats::jetstream::{self, Context, ErrorCode};
 use async_nats::{ClientError, ConnectOptions, Event, ServerAddr, ServerError, SubscribeError};
 use chrono::{DateTime, TimeDelta, Utc};
 use spool::chain;
@@ -66,8 +67,11 @@ pub(super) struct Found {
 pub(super) enum SendOutcome {
     /// The stream has it at this place.
     Acknowledged(u64),
-    /// Another message is the subject's last one, or an earlier append is still in flight.
+    /// Another message is the subject's last one. This one was not taken.
     WrongLast,
+    /// An earlier append to the subject is still in flight, or the leader has acknowledged it only now. This one was not
+    /// taken.
+    Busy,
     /// No server took the message.
     Nobody(LogError),
     /// The server accepts no message of that size.
@@ -249,6 +253,7 @@ impl Link {
                     self.why("no server has the stream, or it has no leader now"),
                 ),
                 PublishErrorKind::MaxPayloadExceeded => SendOutcome::TooLarge,
+                PublishErrorKind::Other if is_busy(&error) => SendOutcome::Busy,
                 PublishErrorKind::WrongLastMessageId
                 | PublishErrorKind::TimedOut
                 | PublishErrorKind::BrokenPipe
@@ -311,6 +316,14 @@ impl Link {
             },
         }
     }
+}
+
+/// True if the leader refused a message because of another one in flight, which the client counts among other errors.
+fn is_busy(error: &PublishError) -> bool {
+    let refused = error.source().and_then(|source| source.downcast_ref());
+    refused.is_some_and(|refused: &jetstream::Error| {
+        refused.error_code() == ErrorCode::STREAM_WRONG_LAST_SEQUENCE_CONSTANT
+    })
 }
 
 /// Notes an event of the connection. A restored connection clears the failure.

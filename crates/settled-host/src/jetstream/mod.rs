@@ -35,6 +35,11 @@ pub use self::name::LedgerName;
 /// The time a consumer may lag behind the leader before another one replaces it.
 const BEHIND: Duration = Duration::from_secs(2);
 
+/// The time for which a batch is sent again while an earlier message is in flight, and the pause before each time. A
+/// leader that syncs three disks needs about 10 ms for a message.
+const BUSY: Duration = Duration::from_millis(300);
+const BUSY_PAUSE: Duration = Duration::from_millis(2);
+
 /// The most consumers in a row that may skip batches which the leader has.
 const GAPS_MAX: u32 = 4;
 
@@ -241,9 +246,7 @@ impl JetStream {
         let Some(behind) = self.place_of(after)? else {
             return self.not_behind(after);
         };
-        let (link, batch) = (self.link.clone(), signed.clone());
-        let sending = async move { link.send(&batch, behind).await };
-        let why = match self.runtime.wait_for(sending) {
+        let why = match self.send(signed, behind) {
             SendOutcome::Acknowledged(place) => {
                 let head = signed.batch.head();
                 self.seen = Some(Seen { head, place });
@@ -251,7 +254,9 @@ impl JetStream {
             }
             SendOutcome::TooLarge => return Err(LogError::TooLarge { bytes, bytes_max }),
             SendOutcome::Nobody(error) => return Err(error),
-            SendOutcome::WrongLast => "the last message is on its way".to_owned(),
+            SendOutcome::WrongLast | SendOutcome::Busy => {
+                "the last message is on its way".to_owned()
+            }
             SendOutcome::Unknown(why) => why,
         };
         // From here on the batch may be in the log, or arrive late.
@@ -259,6 +264,21 @@ impl JetStream {
             Ok(Some(appended)) => Ok(appended),
             Ok(None) => Ok(Appended::Unknown(why)),
             Err(error) => Ok(Appended::Unknown(format!("{why}; {error}"))),
+        }
+    }
+
+    /// Sends a batch, again while the leader is busy with the message before: it refuses the next one even after it has
+    /// acknowledged that message. If another host's message is the one in flight, the next try is refused for good.
+    fn send(&self, signed: &Signed, behind: u64) -> SendOutcome {
+        let began = Instant::now();
+        loop {
+            let (link, batch) = (self.link.clone(), signed.clone());
+            let sending = async move { link.send(&batch, behind).await };
+            let sent = self.runtime.wait_for(sending);
+            if !matches!(sent, SendOutcome::Busy) || began.elapsed() >= BUSY {
+                return sent;
+            }
+            std::thread::sleep(BUSY_PAUSE);
         }
     }
 

@@ -47,6 +47,10 @@ pub(crate) struct State {
     /// The places that consumers skip.
     pub(crate) left_out: Vec<u64>,
     pub(crate) loses: Option<Loss>,
+    /// The number of next appends that it refuses because of one in flight.
+    pub(crate) busy: usize,
+    /// The append that is in flight until it has refused these.
+    pub(crate) in_flight: Option<Kept>,
     /// True if the broker accepts connections but answers nothing.
     pub(crate) is_cut: bool,
     /// The refusal that a client gets instead of a connection.
@@ -255,6 +259,14 @@ impl State {
     }
 
     fn keep(&mut self, headers: String, payload: Vec<u8>) -> Value {
+        if self.busy > 0 {
+            self.busy -= 1;
+            if self.busy == 0 {
+                self.messages.extend(self.in_flight.take());
+                self.give();
+            }
+            return failure(400, 10_164, "wrong last sequence");
+        }
         let expected = headers.lines().find_map(|line| line.strip_prefix(EXPECTED));
         let last = self.messages.last().map_or(0, |last| last.place);
         if expected.is_some_and(|expected| expected.trim() != last.to_string()) {

@@ -202,6 +202,39 @@ fn a_batch_whose_answer_is_lost_is_found_where_it_is_and_one_that_is_lost_is_unk
 }
 
 #[test]
+fn a_batch_that_is_refused_because_of_one_in_flight_is_sent_again() {
+    let bench = BrokerBench::default();
+    let mut log = open(&bench.broker);
+    let put = three(&mut log);
+    let next = batch(put[2].batch.head(), &["next"], "tower");
+    bench.broker.state().busy = 3;
+    assert_eq!(log.append(&next), Ok(Appended::Committed));
+    assert_eq!(bench.broker.state().messages.len(), 4);
+
+    // The one in flight is another host's.
+    let [ours, theirs] = ["ours", "theirs"].map(|text| batch(next.batch.head(), &[text], "laptop"));
+    assert_eq!(log.append(&theirs), Ok(Appended::Committed));
+    {
+        let mut state = bench.broker.state();
+        state.in_flight = state.messages.pop();
+        state.busy = 3;
+    }
+    let mut tower = open(&bench.broker);
+    assert_eq!(
+        tower.append(&ours),
+        Ok(Appended::Moved(theirs.batch.head()))
+    );
+
+    // A leader that stays busy proves nothing.
+    let last = batch(theirs.batch.head(), &["last"], "tower");
+    bench.broker.state().busy = usize::MAX;
+    let told = log.append(&last);
+    assert!(matches!(told, Ok(Appended::Unknown(_))), "{told:?}");
+    bench.broker.state().busy = 0;
+    assert_eq!(log.append(&last), Ok(Appended::Committed));
+}
+
+#[test]
 fn a_follower_is_rung_for_what_others_append() {
     let bench = BrokerBench::default();
     let (mut tower, mut laptop) = (open(&bench.broker), open(&bench.broker));

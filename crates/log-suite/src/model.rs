@@ -1,6 +1,7 @@
 //! A log in memory. Each append meets the weather, by a seed: it may be lost, come late, come twice, or go unanswered.
 //! On demand the log also breaks its promises: it forgets acknowledged batches, or shows two hosts two histories.
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use spool::Digest;
@@ -53,6 +54,8 @@ struct ModelState {
     weather: Weather,
     is_cut: bool,
     hosts: usize,
+    /// The lead of its clock over that of the handle with this number.
+    clocks: BTreeMap<usize, i64>,
 }
 
 /// The log that all handles of a model share.
@@ -80,6 +83,7 @@ impl Shared {
             weather,
             is_cut: false,
             hosts: 0,
+            clocks: BTreeMap::new(),
         })))
     }
 
@@ -97,6 +101,11 @@ impl Shared {
     /// Changes the weather, for example to let everybody catch up.
     pub fn set_weather(&self, weather: Weather) {
         self.state().weather = weather;
+    }
+
+    /// Gives the log a clock, and sets its lead over that of the handle's host, in milliseconds.
+    pub fn set_clock_ahead(&self, number: usize, ms: i64) {
+        self.state().clocks.insert(number, ms);
     }
 
     /// Returns the batches, in order.
@@ -254,6 +263,10 @@ impl Log for ModelLog {
 
     fn poll_ms(&self) -> u64 {
         1_000
+    }
+
+    fn clock_ahead_ms(&self) -> Option<i64> {
+        self.shared.state().clocks.get(&self.number).copied()
     }
 
     fn send_heartbeat(&mut self, bytes: Vec<u8>) {

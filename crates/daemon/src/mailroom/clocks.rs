@@ -1,5 +1,6 @@
 //! Finds whose clock is wrong among the hosts that share a ledger: by the log's own clock, or by what most hosts' clocks
-//! say. Nothing is decided by it; records and deadlines have the times that their hosts gave them.
+//! say. A clock that is far ahead would move every later record and deadline, because no record may be older than the one
+//! before it. So its host records nothing, and no host takes over what such a host records, until the clocks have caught up.
 
 use chrono::{DateTime, TimeDelta, Utc};
 use spool::HostName;
@@ -9,6 +10,9 @@ use workspace::operator_alerts::{Alert, AlertKind};
 
 use super::Mailroom;
 use super::shared::SharedLedger;
+
+/// The farthest that a clock may be ahead before its records count as wrong. Clocks that are less wrong stop nobody.
+const AHEAD_MAX: TimeDelta = TimeDelta::minutes(5);
 
 /// A host, and the time of its record that was ahead of this host's clock when it came.
 pub(super) type RecordAhead = (HostName, DateTime<Utc>);
@@ -71,14 +75,56 @@ impl SharedLedger {
         }
     }
 
+    /// The leads over this host's clock, of the hosts that are heard now.
+    fn heard(&self, now: DateTime<Utc>) -> Vec<(&HostName, TimeDelta)> {
+        let fleet = &self.sharing.fleet;
+        let heard = self.heartbeats.clocks(now);
+        heard
+            .filter(|(host, _)| fleet.key(host).is_some())
+            .collect()
+    }
+
+    /// The time by the clocks that this host can compare its own with: the log's and most hosts', whichever is later. One
+    /// of the two may be wrong, and a host that agrees with the other has no reason to stop.
+    fn compared(&self, now: DateTime<Utc>) -> Option<DateTime<Utc>> {
+        let log = self.sharing.log.clock_ahead_ms();
+        let others: Vec<TimeDelta> = self.heard(now).iter().map(|(_, by)| *by).collect();
+        let most = match Reference::of(None, &others) {
+            Reference::Most(by) => Some(by),
+            Reference::Log(_) | Reference::Unknown => None,
+        };
+        let leads = log.map(TimeDelta::milliseconds).into_iter().chain(most);
+        leads.max().map(|by| now + by)
+    }
+
+    /// The reason that this host must not record anything by its clock.
+    pub(super) fn clock_too_far_ahead(&self, now: DateTime<Utc>) -> Option<String> {
+        let ahead = now - self.compared(now)?;
+        (ahead > AHEAD_MAX).then(|| {
+            let minutes = AHEAD_MAX.num_minutes();
+            format!(
+                "this host's clock is more than {minutes} minutes ahead of the others', and its records would be too: set it"
+            )
+        })
+    }
+
+    /// The latest time that a record of another host may have now. A clock of this host that is behind is no reason to
+    /// wait if the log's or most hosts' is not.
+    pub(super) fn latest_record(&self, now: DateTime<Utc>) -> DateTime<Utc> {
+        let compared = self.compared(now);
+        now.max(compared.unwrap_or(now)) + AHEAD_MAX
+    }
+
+    /// The time by which this host fires deadlines: not before one has come by the other clocks too.
+    pub(super) fn deadline_clock(&self, now: DateTime<Utc>) -> DateTime<Utc> {
+        let compared = self.compared(now);
+        now.min(compared.unwrap_or(now))
+    }
+
     /// One sentence for each clock that is wrong, or that may be.
     fn wrong_clocks(&self, now: DateTime<Utc>) -> Vec<String> {
         let log = self.sharing.log.clock_ahead_ms();
-        let fleet = &self.sharing.fleet;
-        let heard = self.heartbeats.clocks(now);
-        let heard: Vec<_> = heard
-            .filter(|(host, _)| fleet.key(host).is_some())
-            .collect();
+        let heard = self.heard(now);
         let others: Vec<TimeDelta> = heard.iter().map(|(_, ahead)| *ahead).collect();
         let reference = Reference::of(log.map(TimeDelta::milliseconds), &others);
         let fix = |by_itself: &'static str| match reference {

@@ -11,15 +11,15 @@ use judgement::rejudge::{Differs, RecordedMessage};
 use message_schema::id::AgentName;
 use review::{Event, EventRecord, HostChange, RULES, Record, State};
 use spool::log::{Appended, Head, Signed};
-use spool::{Entry, SpoolError};
+use spool::{Entry, HostName, SpoolError};
 use workspace::clock::Moment;
 use workspace::index;
 
 use super::shared::{LastRecord, SharedLedger, Sharing, SharingState};
 use super::{Mailroom, Pass};
 
-/// The pause, in milliseconds, between two looks of a frozen host at the log that froze it.
-const FROZEN_MS: u64 = 5_000;
+/// The pause, in milliseconds, between two looks at a log with a record that this host does not take over.
+const REFUSED_MS: u64 = 5_000;
 
 impl Mailroom {
     /// Finds out what nobody knew, and takes over what is new. Says whether anything may be judged here now.
@@ -75,6 +75,10 @@ impl Mailroom {
                 return Ok(false);
             }
         };
+        let look = LogLook {
+            latest: shared.latest_record(moment.utc),
+            since: shared.waits_since().unwrap_or(moment.utc),
+        };
         shared.standing = SharingState::InStep;
         let poll = shared.sharing.log.poll_ms();
         shared.look_at = moment
@@ -87,7 +91,7 @@ impl Mailroom {
         }
         let followed = reading_ahead(&batches, |signed, read| {
             let before = self.shared.as_ref().map(|shared| shared.last.at);
-            let followed = self.take_over(signed, read)?;
+            let followed = self.take_over(signed, read, look)?;
             if let (true, Some(shared), Some(before)) = (followed, &mut self.shared, before) {
                 shared.note_time(&signed.host, before, moment.utc);
             }
@@ -95,13 +99,19 @@ impl Mailroom {
         })?;
         let may_judge = self.shared.as_mut().is_some_and(|shared| {
             shared.stop_without_its_key();
+            shared.hold_back(look.since, moment);
             shared.may_judge()
         });
         Ok(followed && may_judge)
     }
 
     /// Judges a batch again and takes it over; false if it does not follow, or cannot be judged here.
-    fn take_over(&mut self, signed: &Signed, read: ReadBatch) -> Result<bool, SpoolError> {
+    fn take_over(
+        &mut self,
+        signed: &Signed,
+        read: ReadBatch,
+        look: LogLook,
+    ) -> Result<bool, SpoolError> {
         let shared = self
             .shared
             .as_mut()
@@ -122,6 +132,10 @@ impl Mailroom {
                     check_signature(shared, signed, &record)?;
                 }
                 check_origin(shared, signed, entry, (&record, at), last)?;
+                // A record that only keeps the time of the one before it moves nothing.
+                if at > last.at && at > look.latest {
+                    return Err(Untrusted::Early(at));
+                }
                 check_deadline(shared, self.docket.tentative.state(), signed, &record, at)?;
                 let tentative = &mut self.docket.tentative;
                 if entry.host.is_none() {
@@ -149,6 +163,10 @@ impl Mailroom {
                             SharingState::Frozen { seq, why }
                         }
                         Untrusted::Outdated(why) => SharingState::Outdated { why },
+                        Untrusted::Early(at) => SharingState::Waiting {
+                            since: look.since,
+                            why: early(seq, host, at),
+                        },
                     };
                     self.take_back();
                     return Ok(false);
@@ -170,13 +188,29 @@ impl Mailroom {
 }
 
 impl SharedLedger {
+    /// Lets a host wait that followed the log, but whose clock is too far ahead to record anything.
+    fn hold_back(&mut self, since: DateTime<Utc>, moment: Moment) {
+        match &self.standing {
+            SharingState::InStep => {
+                if let Some(why) = self.clock_too_far_ahead(moment.utc) {
+                    self.standing = SharingState::Waiting { since, why };
+                    self.pause(moment);
+                }
+            }
+            SharingState::Waiting { .. } => {
+                self.look_at = moment.mono.saturating_add(REFUSED_MS);
+            }
+            SharingState::Frozen { .. } | SharingState::Outdated { .. } => {}
+        }
+    }
+
     /// True if the log that froze this host continues its ledger now, which ends with `ours`. A batch that broke a rule
     /// breaks it still: only another one in its place, or none, ends the freeze.
     fn thaws(&mut self, ours: Head, moment: Moment) -> bool {
         if moment.mono < self.look_at {
             return false;
         }
-        self.look_at = moment.mono.saturating_add(FROZEN_MS);
+        self.look_at = moment.mono.saturating_add(REFUSED_MS);
         let log = &mut self.sharing.log;
         let (Ok(end), Ok(batches)) = (log.head(), log.follow(ours)) else {
             return false;
@@ -193,10 +227,21 @@ impl SharedLedger {
     }
 }
 
+/// A look at the log.
+#[derive(Clone, Copy)]
+struct LogLook {
+    /// The latest time of a record to take over.
+    latest: DateTime<Utc>,
+    /// The time since which this host waits, if it cannot go on.
+    since: DateTime<Utc>,
+}
+
 /// The reason a record of another host is not taken over.
 enum Untrusted {
     Frozen(String),
     Outdated(String),
+    /// It is of this time, which has not come. It is taken over then: this host's clock may be the wrong one.
+    Early(DateTime<Utc>),
 }
 
 impl From<&str> for Untrusted {
@@ -340,6 +385,13 @@ fn check_deadline(
     } else {
         Err("it does not say on which host its deadline was awaited".into())
     }
+}
+
+fn early(seq: u64, host: &HostName, at: DateTime<Utc>) -> String {
+    let at = at.format("%Y-%m-%dT%H:%M:%SZ");
+    format!(
+        "record {seq}, of host {host}, is of {at}, which has not come by any clock this host knows: set the clock that is wrong"
+    )
 }
 
 fn why(differs: &Differs) -> String {

@@ -273,13 +273,18 @@ impl SharedLedger {
         }
     }
 
-    pub(super) fn wait(&mut self, why: &str, moment: Moment) {
-        let since = match &self.standing {
-            SharingState::Waiting { since, .. } => *since,
+    /// The time since which it waits, if it does.
+    pub(super) fn waits_since(&self) -> Option<DateTime<Utc>> {
+        match &self.standing {
+            SharingState::Waiting { since, .. } => Some(*since),
             SharingState::InStep | SharingState::Frozen { .. } | SharingState::Outdated { .. } => {
-                moment.utc
+                None
             }
-        };
+        }
+    }
+
+    pub(super) fn wait(&mut self, why: &str, moment: Moment) {
+        let since = self.waits_since().unwrap_or(moment.utc);
         let why = why.to_owned();
         self.standing = SharingState::Waiting { since, why };
         self.look_at = moment.mono.saturating_add(RETRY_MS);
@@ -403,7 +408,8 @@ impl Mailroom {
     pub(super) fn may_fire(&self, key: &ReviewKey, moment: Moment) -> bool {
         self.shared.as_ref().is_none_or(|shared| {
             let state = self.docket.tentative.state();
-            shared.may_fire(state, key, &shared.sharing.host, moment.utc)
+            let now = shared.deadline_clock(moment.utc);
+            shared.may_fire(state, key, &shared.sharing.host, now)
         })
     }
 
@@ -435,6 +441,10 @@ impl Mailroom {
         }
         if !shared.may_record(records) {
             let why = "it was judged before a change of the hosts".to_owned();
+            return Err(SpoolError::NotTaken { why });
+        }
+        if let Some(why) = shared.clock_too_far_ahead(moment.utc) {
+            shared.wait(&why, moment);
             return Err(SpoolError::NotTaken { why });
         }
         let last = drafts.last().map(|draft| draft.at.clone());

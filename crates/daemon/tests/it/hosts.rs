@@ -2,6 +2,7 @@
 //! has the same bytes, and every message arrives at its reader's home. A host that breaks the rules freezes the others.
 
 mod changes;
+mod clocks;
 mod deadlines;
 mod following;
 mod heartbeats;

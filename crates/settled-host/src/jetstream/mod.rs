@@ -69,6 +69,8 @@ pub struct JetStream {
     seen: Option<Seen>,
     /// The end of a batch that the log may have.
     pending: Option<Head>,
+    /// The leader was asked for its time. The pulse asks again now and then.
+    has_asked_time: bool,
     runtime: OwnRuntime,
 }
 
@@ -133,6 +135,7 @@ impl JetStream {
             bell,
             seen: None,
             pending: None,
+            has_asked_time: false,
             runtime,
         })
     }
@@ -145,6 +148,16 @@ impl JetStream {
     /// Waits until a server lets this host in or refuses it.
     pub fn wait_until_connected(&self, limit: Duration) -> Result<(), LogError> {
         self.runtime.block_on(self.link.until_up(limit))
+    }
+
+    /// Asks the leader for its time before this host records anything: with a wrong clock it must not.
+    fn ask_time(&mut self) {
+        if !self.has_asked_time && self.link.is_up().is_ok() {
+            self.has_asked_time = true;
+            if let Some(ahead) = self.runtime.block_on(self.link.clock_ahead_ms()) {
+                self.pulse.tell_clock(ahead);
+            }
+        }
     }
 
     /// Finds the batch that holds record `seq` by bisection: records and places grow together.
@@ -469,7 +482,9 @@ impl JetStream {
 
 impl Log for JetStream {
     fn head(&mut self) -> Result<Head, LogError> {
-        self.head_now()
+        let head = self.head_now()?;
+        self.ask_time();
+        Ok(head)
     }
 
     fn append(&mut self, signed: &Signed) -> Result<Appended, LogError> {
@@ -495,6 +510,7 @@ impl Log for JetStream {
         };
         if self.follower.as_ref().is_none_or(is_behind) {
             self.follow_from(from)?;
+            self.ask_time();
         }
         self.pulse.know(from);
         let given = self.take(from)?;

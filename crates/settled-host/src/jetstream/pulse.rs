@@ -91,6 +91,11 @@ impl Pulse {
         }
     }
 
+    /// Notes the lead of the leader's clock over this host's in milliseconds, as the leader has just told it.
+    pub(super) fn tell_clock(&self, ahead_ms: i64) {
+        locked(&self.shared).clock = Some((ahead_ms, Instant::now()));
+    }
+
     /// The lead of the leader's clock over this host's in milliseconds, if it told the time lately.
     pub(super) fn clock_ahead_ms(&self) -> Option<i64> {
         let (ahead, at) = locked(&self.shared).clock?;
@@ -113,7 +118,7 @@ async fn beat(link: Link, shared: Arc<Mutex<Beats>>, bell: Arc<Bell>) {
     // The first request tells of a failure. It may be for a large batch, so those of the start go first.
     let _ = link.until_up(CONNECTING).await;
     tokio::time::sleep(AGAIN).await;
-    let mut clock_at = Instant::now() + CLOCK_EVERY;
+    let mut clock_at = Instant::now();
     loop {
         let (known, said) = {
             let shared = locked(&shared);

@@ -7,6 +7,11 @@ const PICK_UP_MS: i64 = 24 * 3_600 * 1_000;
 
 /// Three hosts with a review of pull request 86 from claude's host to codex's, and about when it was opened.
 fn with_an_open_review() -> (Vec<Host>, i64) {
+    let (_, hosts, opened) = logged_with_an_open_review();
+    (hosts, opened)
+}
+
+pub(super) fn logged_with_an_open_review() -> (Shared, Vec<Host>, i64) {
     let log = Shared::new(1, Weather::default());
     let mut hosts = started(&log);
     let body = "pr: 86\n  branch: x\n  diff_summary: y\n  max_runtime_s_reviewer: 600";
@@ -14,7 +19,7 @@ fn with_an_open_review() -> (Vec<Host>, i64) {
     hosts[0].put("review_request.yaml", &request);
     let mut ms = 0;
     settle(&mut hosts, &mut ms);
-    (hosts, ms)
+    (log, hosts, ms)
 }
 
 #[test]
@@ -79,4 +84,19 @@ fn a_deadline_is_fired_where_its_agent_is_at_home_and_elsewhere_after_a_grace() 
     for host in &hosts {
         assert_eq!(host.standing(), SharingState::InStep);
     }
+}
+
+#[test]
+fn a_deadline_that_has_not_come_by_the_logs_clock_is_not_fired() {
+    let (log, mut hosts, opened) = logged_with_an_open_review();
+    let due = opened + PICK_UP_MS;
+    // codex is at home on the laptop, whose clock is 90 s ahead.
+    log.set_clock_ahead(hosts[1].handle, -90_000);
+    fire(&mut hosts[1], due - 20_000);
+    let mut ms = due - 19_000;
+    settle(&mut hosts, &mut ms);
+    assert!(fired_by(&hosts).is_empty());
+    fire(&mut hosts[1], due);
+    settle(&mut hosts, &mut ms);
+    assert_eq!(fired_by(&hosts), ["laptop"]);
 }

@@ -92,7 +92,7 @@ fn every_host_says_whose_clock_is_wrong() {
 fn a_host_that_only_keeps_the_time_of_another_is_not_the_one_with_the_wrong_clock() {
     let log = Shared::new(1, Weather::default());
     let mut hosts = started(&log);
-    hosts[0].off_ms = 600_000;
+    hosts[0].off_ms = 200_000;
     (hosts[1].off_ms, hosts[2].off_ms) = (0, 0);
     let (mut first, mut second) = (
         question("claude", "pi", "msg-a"),

@@ -3,7 +3,7 @@
 use super::*;
 
 /// The time that the reviewer of a P1 request has to pick it up, in milliseconds.
-const PICK_UP_MS: i64 = 24 * 3_600 * 1_000;
+pub(super) const PICK_UP_MS: i64 = 24 * 3_600 * 1_000;
 
 /// Three hosts with a review of pull request 86 from claude's host to codex's, and about when it was opened.
 fn with_an_open_review() -> (Vec<Host>, i64) {
@@ -44,7 +44,7 @@ fn a_review_goes_over_two_hosts_and_a_third_one_follows_it() {
     }
 }
 
-fn fire(host: &mut Host, ms: i64) {
+pub(super) fn fire(host: &mut Host, ms: i64) {
     host.pass(ms);
     let moment = host.moment(ms);
     let kept = host.mailroom().keep_deadlines(moment.utc, moment);
@@ -99,4 +99,31 @@ fn a_deadline_that_has_not_come_by_the_logs_clock_is_not_fired() {
     fire(&mut hosts[1], due);
     settle(&mut hosts, &mut ms);
     assert_eq!(fired_by(&hosts), ["laptop"]);
+}
+
+#[test]
+fn a_deadline_that_an_answer_overtakes_is_not_recorded() {
+    let (log, mut hosts, opened) = logged_with_an_open_review();
+    let ms = opened + PICK_UP_MS + 61_000;
+    hosts.iter_mut().for_each(|host| host.off_ms = 0);
+    let body = "quality_gate_result: pass\n  merge_ready: true";
+    let answer = review_message("codex", "claude", "review_lgtm", body);
+    hosts[1].put("lgtm.yaml", &answer);
+    hosts[1].pass(ms);
+    assert_eq!(log.batches().len(), 2);
+    // The tower may fire by now, and has not seen the answer.
+    let moment = hosts[0].moment(ms);
+    let kept = hosts[0].mailroom().keep_deadlines(moment.utc, moment);
+    assert!(
+        matches!(kept, Err(spool::SpoolError::NotTaken { .. })),
+        "{kept:?}"
+    );
+    fire(&mut hosts[0], ms + 1_000);
+    let mut ms = ms + 2_000;
+    settle(&mut hosts, &mut ms);
+    for host in &hosts {
+        assert_eq!(host.standing(), Standing::InStep);
+        let kinds: Vec<String> = host.entries().into_iter().map(|entry| entry.kind).collect();
+        assert_eq!(kinds, ["accepted", "accepted"]);
+    }
 }

@@ -171,3 +171,129 @@ fn changed(entry: &Entry, from: &str, to: &str) -> Box<serde_json::value::RawVal
     assert_ne!(text, entry.decision.get());
     serde_json::value::RawValue::from_string(text).expect("JSON")
 }
+
+/// The last batch of a log with these records of it changed, signed again as its host.
+fn forged(last: &Signed, change: impl FnOnce(&mut Vec<Entry>)) -> Signed {
+    let mut entries: Vec<Entry> = last
+        .batch
+        .entries()
+        .iter()
+        .map(|it| (**it).clone())
+        .collect();
+    change(&mut entries);
+    let after = last.batch.after();
+    let (mut bytes, mut prev) = (Vec::new(), after.digest);
+    for (entry, seq) in entries.iter_mut().zip(after.seq + 1..) {
+        (entry.seq, entry.batch, entry.prev) = (seq, after.seq + 1, prev);
+        let line = entry.to_line();
+        prev = Digest::of(&line);
+        bytes.extend(line);
+        bytes.push(b'\n');
+    }
+    let batch = Batch::read(bytes, after).expect("a batch");
+    let signer = HOSTS.iter().find(|(name, _)| *name == last.host.as_str());
+    let signer = signer.expect("one of the hosts").0;
+    Signed::new(batch, "w", last.host.clone(), &Named(signer))
+}
+
+/// The standing of a third host that reads these batches, the last of them changed.
+fn read_with_last(batches: &[Signed], change: impl FnOnce(&mut Vec<Entry>)) -> Standing {
+    let log = Shared::new(1, Weather::default());
+    let (last, before) = batches.split_last().expect("a batch");
+    let mut writer = log.connect();
+    for signed in before.iter().chain([&forged(last, change)]) {
+        assert_eq!(writer.append(signed), Ok(Appended::Committed));
+    }
+    let mut reader = Host::new(2);
+    reader.off_ms = 0;
+    reader.start(&log);
+    for ms in [1_000, 2_000] {
+        reader.pass(deadlines::PICK_UP_MS + 600_000 + ms);
+    }
+    reader.standing()
+}
+
+fn assert_frozen(standing: &Standing, rule: &str) {
+    let Standing::Frozen { why, .. } = standing else {
+        panic!("{rule}: {standing:?}");
+    };
+    assert!(why.contains(rule), "{rule}: {why}");
+}
+
+fn set_back(entry: &mut Entry, seconds: i64) {
+    let at = chrono::DateTime::parse_from_rfc3339(&entry.at).expect("a time");
+    let earlier = at - TimeDelta::seconds(seconds);
+    entry.at = earlier.format("%Y-%m-%dT%H:%M:%S%.3fZ").to_string();
+}
+
+#[test]
+fn a_deadline_recorded_too_early_or_for_the_wrong_home_freezes_the_others() {
+    const IS_AWAY: &str = "\"home_away\":true";
+    // The reviewer is at home on the laptop. From there the deadline comes at once, from the tower a minute later.
+    for (number, after_ms, is_away) in [(1, 0, false), (0, 61_000, true)] {
+        let (log, mut hosts, opened) = deadlines::logged_with_an_open_review();
+        hosts[number].off_ms = 0;
+        deadlines::fire(
+            &mut hosts[number],
+            opened + deadlines::PICK_UP_MS + after_ms,
+        );
+        let batches = log.batches();
+        assert_eq!(read_with_last(&batches, |_| {}), Standing::InStep);
+        let early = read_with_last(&batches, |entries| set_back(&mut entries[0], 30));
+        assert_frozen(&early, "it fired a deadline too early");
+        let wrong_home = read_with_last(&batches, |entries| {
+            let decision = entries[0].decision.get();
+            assert_eq!(decision.contains(IS_AWAY), is_away, "{decision}");
+            entries[0].decision = if is_away {
+                changed(&entries[0], &format!(",{IS_AWAY}"), "")
+            } else {
+                changed(
+                    &entries[0],
+                    "\"happened\":{",
+                    &format!("\"happened\":{{{IS_AWAY},"),
+                )
+            };
+        });
+        assert_frozen(&wrong_home, "on which host its deadline was awaited");
+    }
+}
+
+#[test]
+fn a_record_that_is_older_than_the_one_before_it_freezes_the_others() {
+    let log = Shared::new(1, Weather::default());
+    let mut tower = Host::new(0);
+    tower.start(&log);
+    for (id, ms) in [("msg-a", 1_000), ("msg-b", 3_000)] {
+        tower.put(&format!("{id}.yaml"), &question("claude", "codex", id));
+        tower.pass(ms);
+    }
+    let batches = log.batches();
+    assert_eq!(batches.len(), 2);
+    assert_eq!(read_with_last(&batches, |_| {}), Standing::InStep);
+    let older = read_with_last(&batches, |entries| set_back(&mut entries[0], 3));
+    assert_frozen(&older, "older than the one before it");
+}
+
+#[test]
+fn a_change_of_hosts_that_is_not_alone_in_its_batch_freezes_the_others() {
+    let log = Shared::new(1, Weather::default());
+    let mut tower = Host::new(0);
+    tower.start(&log);
+    let claimed = review::HostChange::Claimed {
+        host: "tower".to_owned(),
+        agents: vec!["gpt".parse().expect("a name")],
+    };
+    let moment = tower.moment(1_000);
+    let recorded = tower.mailroom().change_hosts(&claimed, None, moment);
+    recorded.expect("a free agent");
+    assert_eq!(read_with_last(&log.batches(), |_| {}), Standing::InStep);
+    tower.put("a.yaml", &question("claude", "codex", "msg-a"));
+    tower.pass(2_000);
+    let batches = log.batches();
+    let [change, message] = batches.as_slice() else {
+        panic!("{} batches", batches.len());
+    };
+    let more = (*message.batch.entries()[0]).clone();
+    let both = read_with_last(std::slice::from_ref(change), |entries| entries.push(more));
+    assert_frozen(&both, "it changes hosts and more in one batch");
+}

@@ -153,7 +153,8 @@ impl Mailroom {
             Some(_) => start.last_record(root)?,
             None => LastRecord::default(),
         };
-        let mut index = start.index;
+        let (mut index, mut past) = (start.index, start.past);
+        past.note(opened.spool.head());
         let known = std::mem::take(&mut index.fleet);
         opened
             .spool
@@ -181,7 +182,7 @@ impl Mailroom {
             growing: GrowingOriginals::default(),
             housekeeping,
             sweeping: sweeping::Sweeping::default(),
-            shared: sharing.map(|sharing| shared::SharedLedger::new(sharing, known, last)),
+            shared: sharing.map(|sharing| shared::SharedLedger::new(sharing, known, last, past)),
             judged: Pass::default(),
             meter: Meter::start(),
         };

@@ -7,7 +7,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 use fleet::Fleet;
 use serde::{Deserialize, Serialize};
 use spool::log::HostKeys;
-use spool::{HostName, Layout};
+use spool::{Digest, HostName, Layout};
 
 /// The file in `.settled`.
 const FILE: &str = "hosts.json";
@@ -33,6 +33,9 @@ pub struct HostState {
     pub version: String,
     /// The last record of its ledger.
     pub seq: u64,
+    /// The digest of that record. A version that sends none is not compared with other hosts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub digest: Option<Digest>,
     /// The state of its connection to the shared ledger: `in_step`, `waiting`, `frozen` or `stopped`.
     pub standing: String,
     /// Its clock's time.

@@ -28,7 +28,7 @@ impl Mailroom {
         self.exchange_heartbeats(moment);
         self.compare_clocks(moment);
         self.tell_standing();
-        may_judge
+        Ok(may_judge? && !self.is_frozen())
     }
 
     /// Takes over what is new like [`Mailroom::follow`], and tells nobody.
@@ -180,6 +180,7 @@ impl Mailroom {
             self.docket.tentative.roll_back();
         })?;
         shared.last = last;
+        shared.past.note_batch(&signed.batch);
         self.committed(&committed, &records, &mut Pass::default());
         let told: Vec<_> = committed.into_iter().zip(records).collect();
         self.tell(&told);
@@ -211,6 +212,9 @@ impl SharedLedger {
             return false;
         }
         self.look_at = moment.mono.saturating_add(REFUSED_MS);
+        if self.other_history(moment.utc).is_some() {
+            return false;
+        }
         let log = &mut self.sharing.log;
         let (Ok(end), Ok(batches)) = (log.head(), log.follow(ours)) else {
             return false;

@@ -1,17 +1,53 @@
 //! Exchanges heartbeats between the hosts that share the ledger: sends this host's state every few seconds, and keeps
-//! what the others sent for commands that show it. They decide nothing.
+//! what the others sent for commands that show it. They decide one thing: a host stops that has another record than a host
+//! it hears. A log that shows hosts different histories looks sound to each of them.
 
 use std::collections::{BTreeMap, VecDeque};
 
 use chrono::{DateTime, TimeDelta, Utc};
-use spool::HostName;
+use spool::log::{Batch, Head};
+use spool::{Digest, HostName};
 use workspace::clock::Moment;
 use workspace::heartbeat::{self, HeardHost, HostState};
 
+use super::shared::{SharedLedger, Standing};
 use super::{Mailroom, Sharing};
 
 /// The number of ended daemon runs of other hosts to remember.
 const ENDED_MAX: usize = 1_000;
+
+/// The number of past ends of this host's ledger to remember. A host that is further behind is compared once it has caught up.
+const PAST_MAX: usize = 10_000;
+
+/// The last ends that this host's ledger had, the oldest first.
+#[derive(Default)]
+pub(super) struct PastHeads(VecDeque<Head>);
+
+impl PastHeads {
+    /// Notes the end after one more record.
+    pub(super) fn note(&mut self, head: Head) {
+        if self.0.back().is_some_and(|last| last.seq >= head.seq) {
+            return;
+        }
+        if self.0.len() == PAST_MAX {
+            self.0.pop_front();
+        }
+        self.0.push_back(head);
+    }
+
+    /// Notes the end after each record of a batch.
+    pub(super) fn note_batch(&mut self, batch: &Batch) {
+        let seqs = batch.entries().iter().map(|entry| entry.seq);
+        seqs.filter_map(|seq| batch.head_at(seq))
+            .for_each(|head| self.note(head));
+    }
+
+    /// The digest of this record here, if it is known.
+    fn digest(&self, seq: u64) -> Option<Digest> {
+        let at = self.0.binary_search_by_key(&seq, |head| head.seq).ok()?;
+        Some(self.0[at].digest)
+    }
+}
 
 /// The heartbeats of the other hosts, and this host's next one.
 #[derive(Default)]
@@ -21,6 +57,8 @@ pub(super) struct Heartbeats {
     ended: VecDeque<(HostName, DateTime<Utc>)>,
     /// The monotonic time of the next heartbeat.
     speak_at: u64,
+    /// True if the last heartbeat told that this host is frozen. Others hear of that at once: it ends their comparison.
+    told_frozen: bool,
     /// The start of this daemon run, and the number of its next heartbeat.
     started: Option<DateTime<Utc>>,
     number: u64,
@@ -35,6 +73,22 @@ impl Heartbeats {
         let is_heard = move |heard: &&HeardHost| (now - heard.heard_at).abs() <= heartbeat::SILENT;
         let heard = self.heard.values().filter(is_heard);
         heard.map(|heard| (&heard.state.host, heard.clock_ahead()))
+    }
+
+    /// A host that follows the log, was heard lately, and has another record than this host: its name, the record's number,
+    /// and its digest there and here. A host that does not follow knows that already.
+    fn other_history(
+        &self,
+        past: &PastHeads,
+        now: DateTime<Utc>,
+    ) -> Option<(&HostState, Digest, Digest)> {
+        let is_heard = |heard: &&HeardHost| (now - heard.heard_at).abs() <= heartbeat::SILENT;
+        let mut heard = self.heard.values().filter(is_heard);
+        heard.find_map(|HeardHost { state, .. }| {
+            let (theirs, ours) = (state.digest?, past.digest(state.seq)?);
+            let differs = theirs != ours && state.standing == Standing::InStep.word();
+            differs.then_some((state, theirs, ours))
+        })
     }
 
     /// True if this heartbeat is newer than all that are known of its host. One that somebody recorded and sends again
@@ -65,10 +119,63 @@ impl Heartbeats {
     }
 }
 
+impl SharedLedger {
+    /// The record that a host of another history has in the place of one here, and how they differ.
+    pub(super) fn other_history(&self, now: DateTime<Utc>) -> Option<(u64, String)> {
+        let found = self.heartbeats.other_history(&self.past, now);
+        let is_known = |host| self.sharing.fleet.key(host).is_some();
+        let (HostState { host, seq, .. }, theirs, ours) =
+            found.filter(|(state, ..)| is_known(&state.host))?;
+        let why = format!(
+            "host {host} follows the log and has {theirs}, here it is {ours}: the log shows hosts different histories"
+        );
+        Some((*seq, why))
+    }
+
+    /// Freezes this host if it hears one with another history.
+    fn compare_histories(&mut self, now: DateTime<Utc>) {
+        if self.standing == Standing::InStep
+            && let Some((seq, why)) = self.other_history(now)
+        {
+            self.standing = Standing::Frozen { seq, why };
+        }
+    }
+
+    /// Sends this host's heartbeat if it is due.
+    fn send_heartbeat(&mut self, Head { seq, digest }: Head, moment: Moment) {
+        let is_frozen = matches!(self.standing, Standing::Frozen { .. });
+        let beats = &mut self.heartbeats;
+        if moment.mono < beats.speak_at && (!is_frozen || beats.told_frozen) {
+            return;
+        }
+        beats.told_frozen = is_frozen;
+        beats.speak_at = moment.mono.saturating_add(heartbeat::EVERY_MS);
+        let Sharing {
+            workspace,
+            host,
+            log,
+            keys,
+            ..
+        } = &mut self.sharing;
+        let state = HostState {
+            host: host.clone(),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            seq,
+            digest: Some(digest),
+            standing: self.standing.word().to_owned(),
+            at: moment.utc,
+            started: *beats.started.get_or_insert(moment.utc),
+            number: beats.number,
+        };
+        beats.number += 1;
+        log.send_heartbeat(heartbeat::written(&state, workspace, &**keys));
+    }
+}
+
 impl Mailroom {
-    /// Sends this host's heartbeat if it is due, and notes those of the others.
+    /// Notes the heartbeats of the others, compares histories, and sends this host's heartbeat if it is due.
     pub(super) fn exchange_heartbeats(&mut self, moment: Moment) {
-        let seq = self.spool.head().seq;
+        let head = self.spool.head();
         let Some(shared) = &mut self.shared else {
             return;
         };
@@ -92,27 +199,15 @@ impl Mailroom {
             let waited = i64::try_from(heartbeat.waited_ms).unwrap_or(i64::MAX);
             beats.note(HeardHost {
                 heard_at: moment.utc - TimeDelta::milliseconds(waited),
-                behind: seq.saturating_sub(state.seq),
+                behind: head.seq.saturating_sub(state.seq),
                 state,
             });
             is_news = true;
         }
-        if moment.mono >= beats.speak_at {
-            beats.speak_at = moment.mono.saturating_add(heartbeat::EVERY_MS);
-            let state = HostState {
-                host: host.clone(),
-                version: env!("CARGO_PKG_VERSION").to_owned(),
-                seq,
-                standing: shared.standing.word().to_owned(),
-                at: moment.utc,
-                started: *beats.started.get_or_insert(moment.utc),
-                number: beats.number,
-            };
-            beats.number += 1;
-            log.send_heartbeat(heartbeat::written(&state, workspace, &**keys));
-        }
+        shared.compare_histories(moment.utc);
+        shared.send_heartbeat(head, moment);
         if is_news {
-            heartbeat::save(&self.root, beats.heard.values());
+            heartbeat::save(&self.root, shared.heartbeats.heard.values());
         }
     }
 }

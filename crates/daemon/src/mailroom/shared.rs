@@ -18,7 +18,7 @@ use workspace::operator_alerts::{Alert, AlertKind};
 
 use super::Mailroom;
 use super::clocks::RecordAhead;
-use super::heartbeats::Heartbeats;
+use super::heartbeats::{Heartbeats, PastHeads};
 use crate::docket::OpenBatch;
 
 /// The pause, in milliseconds, after the log could not be reached or gave no answer.
@@ -90,6 +90,7 @@ pub(super) struct SharedLedger {
     pub(super) has_rung: Arc<AtomicBool>,
     /// The last record.
     pub(super) last: LastRecord,
+    pub(super) past: PastHeads,
 }
 
 /// The parts of the last record, besides its digest, that limit later records.
@@ -144,7 +145,12 @@ impl Sharing {
 }
 
 impl SharedLedger {
-    pub(super) fn new(mut sharing: Sharing, known: Fleet, last: LastRecord) -> Self {
+    pub(super) fn new(
+        mut sharing: Sharing,
+        known: Fleet,
+        last: LastRecord,
+        past: PastHeads,
+    ) -> Self {
         if !known.is_empty() {
             sharing.fleet = known;
         }
@@ -160,6 +166,7 @@ impl SharedLedger {
             look_at: 0,
             has_rung: Arc::new(AtomicBool::new(true)),
             last,
+            past,
         }
     }
 
@@ -465,6 +472,7 @@ impl Mailroom {
                 names_host: true,
             };
         }
+        shared.past.note_batch(&signed.batch);
         // If this cannot be written now, the batch comes again from the log.
         noted?;
         spool.mirror(&signed)

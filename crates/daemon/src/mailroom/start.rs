@@ -6,9 +6,11 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use chrono::DateTime;
+use spool::log::Head;
 use spool::{Ahead, Entry, Fold, RowKey, Rows, SpoolError, VisitError};
 use workspace::index::LedgerIndex;
 
+use super::heartbeats::PastHeads;
 use super::shared::LastRecord;
 
 /// The pause between two progress lines. A shorter start logs none.
@@ -24,20 +26,31 @@ pub(super) struct StartFold {
     next: Instant,
     /// The last record that was read; none if a snapshot covered them all.
     last: Option<LastRecord>,
+    /// The last ends of the ledger before a record that was read.
+    pub(super) past: PastHeads,
 }
 
 impl StartFold {
     /// Reads from the ledger's last record what limits later records.
-    pub(super) fn last_record(&self, root: &Path) -> Result<LastRecord, SpoolError> {
+    pub(super) fn last_record(&mut self, root: &Path) -> Result<LastRecord, SpoolError> {
         if let Some(last) = self.last {
             return Ok(last);
         }
         let mut last = LastRecord::default();
         spool::read_ledger(root, &mut |entry| {
             last = of_entry(entry)?;
+            self.past.note(before(entry));
             Ok(())
         })?;
         Ok(last)
+    }
+}
+
+/// The end of the ledger before a record.
+fn before(entry: &Entry) -> Head {
+    Head {
+        seq: entry.seq - 1,
+        digest: entry.prev,
     }
 }
 
@@ -55,6 +68,7 @@ impl Default for StartFold {
             lines: 0,
             next: Instant::now() + PAUSE,
             last: None,
+            past: PastHeads::default(),
         }
     }
 }
@@ -65,6 +79,7 @@ impl Fold for StartFold {
     }
 
     fn clear(&mut self) {
+        self.past = PastHeads::default();
         self.index.clear();
     }
 
@@ -84,6 +99,7 @@ impl Fold for StartFold {
             );
         }
         self.last = Some(of_entry(entry)?);
+        self.past.note(before(entry));
         self.index.add_ahead(entry, read)
     }
 

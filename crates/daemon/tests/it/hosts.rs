@@ -39,6 +39,9 @@ const OFF_MS: [i64; 3] = [0, 90_000, -45_000];
 /// The beginning of the reason that a host gives when its ledger does not fit the log.
 const BY_THE_LOG: &str = "this host has";
 
+/// A part of the reason that a host gives when another host has another history.
+const BY_A_HOST: &str = "different histories";
+
 /// Signs with a key that is the host's name.
 struct Named(&'static str);
 

@@ -40,6 +40,7 @@ fn hosts_hear_of_each_other_without_a_record() {
         host: "box".parse().expect("a name"),
         version: "9.9.9".to_owned(),
         seq: 9,
+        digest: None,
         standing: in_step.clone(),
         at: hosts[2].moment(ms + 5_000).utc,
         started: hosts[2].moment(ms).utc,
@@ -150,4 +151,97 @@ fn a_host_is_heard_after_its_clock_was_set_back_and_nothing_is_heard_twice() {
         hosts[1].pass(ms + 1_000);
         assert_eq!(heard_at(&hosts[1]), known, "{recorded:?} was heard twice");
     }
+}
+
+/// Hosts whose log shows the laptop another history from the second record on, and the time.
+fn with_two_histories() -> (Shared, Vec<Host>, i64) {
+    let log = Shared::new(1, Weather::default());
+    let mut hosts = started(&log);
+    hosts[0].put("a.yaml", &question("claude", "codex", "msg-a"));
+    let mut ms = 0;
+    settle(&mut hosts, &mut ms);
+    log.split();
+    hosts[0].put("b.yaml", &question("claude", "pi", "msg-b"));
+    hosts[1].put("c.yaml", &question("codex", "pi", "msg-c"));
+    for _ in 0..12 {
+        ms += 1_000;
+        hosts.iter_mut().for_each(|host| host.pass(ms));
+    }
+    (log, hosts, ms)
+}
+
+#[test]
+fn a_host_that_hears_of_another_history_freezes_until_its_host_is_silent() {
+    let (_, mut hosts, mut ms) = with_two_histories();
+    assert_ne!(hosts[0].ledger(), hosts[1].ledger());
+    let is_frozen = |host: &Host| matches!(host.standing(), Standing::Frozen { seq: 2, .. });
+    let frozen: Vec<usize> = (0..3).filter(|at| is_frozen(&hosts[*at])).collect();
+    // One side is enough: the laptop, or both others.
+    assert!(frozen == [1] || frozen == [0, 2], "{frozen:?}");
+    let (stopped, goes_on) = (frozen[0], 1 - frozen[0].min(1));
+    let Standing::Frozen { why, .. } = hosts[stopped].standing() else {
+        unreachable!("it was frozen");
+    };
+    let other = HOSTS[goes_on].0;
+    assert!(why.contains(BY_A_HOST) && why.contains(other), "{why}");
+    assert_eq!(hosts[goes_on].standing(), Standing::InStep);
+    // It stays frozen for as long as it hears that host, and judges nothing.
+    let agent = HOSTS[stopped].1;
+    hosts[stopped].put("d.yaml", &question(agent, "pi", "msg-d"));
+    for _ in 0..30 {
+        ms += 1_000;
+        hosts.iter_mut().for_each(|host| host.pass(ms));
+        assert!(is_frozen(&hosts[stopped]));
+    }
+    for _ in 0..45 {
+        ms += 1_000;
+        hosts[stopped].pass(ms);
+    }
+    assert_eq!(hosts[stopped].standing(), Standing::InStep);
+    assert!(names(&hosts[stopped].path(&format!("agents/{agent}/outbox"))).is_empty());
+}
+
+/// Lets the box say that its first record has this digest, and returns the laptop's standing when it has heard that.
+fn told_of_box(log: &Shared, hosts: &mut [Host], digest: Option<Digest>, ms: i64) -> Standing {
+    let state = HostState {
+        host: "box".parse().expect("a name"),
+        version: "0.0.1".to_owned(),
+        seq: 1,
+        digest,
+        standing: "in_step".to_owned(),
+        at: hosts[2].moment(ms).utc,
+        started: hosts[2].moment(0).utc,
+        number: ms.unsigned_abs(),
+    };
+    let bytes = workspace::heartbeat::written(&state, "w", &Named("box"));
+    log.connect().send_heartbeat(bytes);
+    hosts[1].pass(ms);
+    hosts[1].standing()
+}
+
+#[test]
+fn a_host_compares_the_records_of_others_with_its_own_and_none_without_a_digest() {
+    let log = Shared::new(1, Weather::default());
+    let mut hosts = started(&log);
+    hosts[0].put("a.yaml", &question("claude", "codex", "msg-a"));
+    let mut ms = 0;
+    settle(&mut hosts, &mut ms);
+    let ours = Some(log.batches()[0].batch.head().digest);
+    let other = Some(Digest::of(b"another"));
+    let mut told = |hosts: &mut [Host], digest| {
+        ms += 10_000;
+        told_of_box(&log, hosts, digest, ms)
+    };
+    let is_frozen = |standing| matches!(standing, Standing::Frozen { seq: 1, .. });
+    assert_eq!(told(&mut hosts, None), Standing::InStep);
+    assert_eq!(told(&mut hosts, ours), Standing::InStep);
+    assert!(is_frozen(told(&mut hosts, other)));
+    told(&mut hosts, ours);
+    assert_eq!(told(&mut hosts, ours), Standing::InStep);
+    // It also knows a record that is not its last one, and that an earlier run of its daemon read.
+    hosts[1].put("b.yaml", &question("codex", "claude", "msg-b"));
+    assert_eq!(told(&mut hosts, ours), Standing::InStep);
+    assert_eq!(hosts[1].entries().len(), 2);
+    hosts[1].start(&log);
+    assert!(is_frozen(told(&mut hosts, other)));
 }

@@ -1,14 +1,14 @@
 //! The conformance suite on a bare repository for each case: a host that is killed reopens its copy, and a host that is
 //! cut off finds the repository moved away.
 
-use std::path::PathBuf;
-use std::sync::Arc;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use log_suite::{Bench, Patient};
 use settled_host::Git;
-use spool::log::{Appended, Log, Signed};
+use spool::log::{Appended, Head, Log, LogError, Ring, Signed};
 use tempfile::TempDir;
 
 use super::{remote_in, sh, until};
@@ -20,8 +20,45 @@ const POLL: Duration = Duration::from_millis(300);
 
 struct RepositoryBench {
     directory: TempDir,
-    hosts: usize,
+    /// The hosts, each with the directory of its copy.
+    hosts: Vec<(PathBuf, Reopened)>,
     is_cut: Arc<AtomicBool>,
+}
+
+/// A handle of a host that is killed and started again. None while it is away.
+#[derive(Clone)]
+struct Reopened(Arc<Mutex<Option<Git>>>);
+
+impl Reopened {
+    fn git(&self) -> MutexGuard<'_, Option<Git>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn with<T>(&self, ask: impl FnOnce(&mut Git) -> T) -> T {
+        ask(self.git().as_mut().expect("it was started"))
+    }
+}
+
+impl Log for Reopened {
+    fn head(&mut self) -> Result<Head, LogError> {
+        self.with(Git::head)
+    }
+
+    fn append(&mut self, batch: &Signed) -> Result<Appended, LogError> {
+        self.with(|git| git.append(batch))
+    }
+
+    fn follow(&mut self, from: Head) -> Result<Vec<Signed>, LogError> {
+        self.with(|git| git.follow(from))
+    }
+
+    fn ring(&mut self, ring: Ring) {
+        self.with(|git| git.ring(ring));
+    }
+
+    fn poll_ms(&self) -> u64 {
+        self.with(|git| git.poll_ms())
+    }
 }
 
 impl Default for RepositoryBench {
@@ -29,7 +66,7 @@ impl Default for RepositoryBench {
         let directory = remote_in();
         RepositoryBench {
             directory,
-            hosts: 0,
+            hosts: Vec::new(),
             is_cut: Arc::default(),
         }
     }
@@ -40,12 +77,19 @@ impl RepositoryBench {
         self.directory.path().join("remote.git")
     }
 
-    fn open(&mut self) -> Git {
-        self.hosts += 1;
-        let copy = self.directory.path().join(format!("host-{}", self.hosts));
+    fn open(&self, copy: &Path) -> Git {
         let remote = self.remote();
         let remote = remote.to_str().expect("a path in UTF-8");
-        Git::polling(&copy, remote, "w", POLL).expect("a log")
+        Git::polling(copy, remote, "w", POLL).expect("a log")
+    }
+
+    /// Starts one more host.
+    fn start(&mut self) -> Reopened {
+        let name = format!("host-{}", self.hosts.len());
+        let copy = self.directory.path().join(name);
+        let host = Reopened(Arc::new(Mutex::new(Some(self.open(&copy)))));
+        self.hosts.push((copy, host.clone()));
+        host
     }
 
     fn in_remote(&self, script: &str) {
@@ -55,14 +99,16 @@ impl RepositoryBench {
 
 impl Bench for RepositoryBench {
     fn connect(&mut self) -> Box<dyn Log> {
-        Patient::with(self.open(), &self.is_cut)
+        Patient::with(self.start(), &self.is_cut)
     }
 
     fn restart(&mut self) {
-        // No process has the log. A crash of the machine with the repository can only leave a lock on the ref.
-        self.in_remote(
-            "mkdir -p refs/settled && touch refs/settled/w.lock && rm refs/settled/w.lock",
-        );
+        // No process but the hosts' own has the log.
+        for (copy, host) in &self.hosts {
+            let mut git = host.git();
+            *git = None;
+            *git = Some(self.open(copy));
+        }
     }
 
     fn cut_off(&mut self) {
@@ -101,7 +147,7 @@ impl Bench for RepositoryBench {
 
     fn replace_last(&mut self, with: &Signed) {
         self.lose_tail(1);
-        let mut log = self.open();
+        let mut log = self.start();
         until("the other batch to be there", || {
             log.append(with) == Ok(Appended::Committed)
         });

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
@@ -25,6 +25,8 @@ pub(super) struct MailReport {
     arrived: Vec<u64>,
     /// The host of each file, and the time it was put away after its judgement, in microseconds since 1970.
     judged: Vec<(usize, u64)>,
+    /// Those of them that were accepted.
+    accepted: Vec<(usize, u64)>,
     wrong: Vec<String>,
 }
 
@@ -38,29 +40,46 @@ impl MailReport {
         &self.wrong
     }
 
-    /// Lists for each fault the longest time, until the next fault, in which no unaffected host had a file judged.
-    pub(super) fn pauses(&self, strikes: &[Strike]) -> String {
-        let mut text = String::new();
-        for (number, strike) in strikes.iter().enumerate() {
-            let begin = micros(strike.at);
-            let end = strikes
-                .get(number + 1)
-                .map_or(u64::MAX, |next| micros(next.at));
-            let judged = self
-                .judged
+    /// For each fault the longest time, until the next fault or the end, in which no unaffected host had a file accepted.
+    pub(super) fn pauses(&self, strikes: &[Strike], end: SystemTime) -> Pauses {
+        let ends = strikes.iter().skip(1).map(|next| next.at).chain([end]);
+        let pauses = strikes.iter().zip(ends).map(|(strike, end)| {
+            let (begin, end) = (micros(strike.at), micros(end));
+            let accepted = self
+                .accepted
                 .iter()
                 .filter(|(host, at)| COUNT + host != strike.player && (begin..end).contains(at));
-            let mut times: Vec<u64> = judged.map(|(_, at)| *at).chain([begin]).collect();
+            let times = accepted.map(|(_, at)| *at).chain([begin, end]);
+            let mut times: Vec<u64> = times.collect();
             times.sort_unstable();
             let pauses = times.windows(2).map(|pair| pair[1] - pair[0]);
-            text += &format!(
-                "{:<8} {:<11} {:>6.2} s without an accepted file\n",
-                format!("{:?}", strike.fault),
-                strike.whom,
-                pauses.max().unwrap_or(0) as f64 / 1e6
-            );
+            let whom = format!("{:<8} {:<11}", format!("{:?}", strike.fault), strike.whom);
+            (whom, Duration::from_micros(pauses.max().unwrap_or(0)))
+        });
+        Pauses(pauses.collect())
+    }
+}
+
+/// The longest time without an accepted file after each fault.
+pub(super) struct Pauses(Vec<(String, Duration)>);
+
+impl Pauses {
+    /// The longest time that any single fault may cost.
+    const MAX: Duration = Duration::from_secs(10);
+
+    pub(super) fn are_short(&self) -> bool {
+        self.0.iter().all(|(_, pause)| *pause <= Self::MAX)
+    }
+}
+
+impl fmt::Display for Pauses {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (whom, pause) in &self.0 {
+            let seconds = pause.as_secs_f64();
+            writeln!(f, "{whom} {seconds:>6.2} s without an accepted file")?;
         }
-        text
+        let verdict = if self.are_short() { "all" } else { "not all" };
+        writeln!(f, "{verdict} of them are within {} s", Self::MAX.as_secs())
     }
 }
 
@@ -271,7 +290,11 @@ fn away(keep: &Path, one: &Dropped, directory: &str, report: &mut MailReport) {
         .join(AGENTS[one.from]);
     let path = agent.join(directory).join(&one.file);
     if std::fs::read_to_string(&path).is_ok_and(|text| text == one.text) {
-        report.judged.push((one.from, renamed_at(&path)));
+        let judged = (one.from, renamed_at(&path));
+        report.judged.push(judged);
+        if directory == "sent" {
+            report.accepted.push(judged);
+        }
     } else {
         report
             .wrong
@@ -306,5 +329,48 @@ impl fmt::Display for MailReport {
             pauses.max().unwrap_or(0) / 1_000
         )?;
         write!(f, "{} things are wrong", self.wrong.len())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::hosts_real::fault::Fault;
+
+    fn at(seconds: u64) -> SystemTime {
+        SystemTime::UNIX_EPOCH + Duration::from_secs(seconds)
+    }
+
+    /// The pauses after faults of the first broker, with files of the first host accepted and refused at these times.
+    fn pauses(strikes: &[u64], accepted: &[u64], end: u64) -> (Vec<u64>, bool) {
+        let strikes: Vec<Strike> = strikes
+            .iter()
+            .map(|seconds| Strike {
+                fault: Fault::Cut,
+                player: 0,
+                whom: "the leader".to_owned(),
+                at: at(*seconds),
+            })
+            .collect();
+        let report = MailReport {
+            accepted: accepted
+                .iter()
+                .map(|seconds| (0, micros(at(*seconds))))
+                .collect(),
+            judged: (0..end).map(|seconds| (0, micros(at(seconds)))).collect(),
+            ..MailReport::default()
+        };
+        let pauses = report.pauses(&strikes, at(end));
+        let seconds = pauses.0.iter().map(|(_, pause)| pause.as_secs()).collect();
+        (seconds, pauses.are_short())
+    }
+
+    #[test]
+    fn a_pause_lasts_until_the_next_accepted_file_or_the_end() {
+        assert_eq!(pauses(&[10], &[11, 14, 18], 20), (vec![4], true));
+        assert_eq!(pauses(&[10, 20], &[11, 22], 24), (vec![9, 2], true));
+        // Nothing is accepted any more, or only refused files are judged.
+        assert_eq!(pauses(&[10, 20], &[11], 40), (vec![9, 20], false));
+        assert_eq!(pauses(&[10], &[], 21), (vec![11], false));
     }
 }

@@ -19,7 +19,7 @@ mod player;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use clap::Args as ClapArgs;
 use rustix::process::Signal;
@@ -64,7 +64,7 @@ pub(crate) struct Args {
     /// Run the real daemon on each host, with an agent that writes, reviews and drops invalid files
     #[arg(long)]
     daemon: bool,
-    /// Inject each fault of `--daemon` alone; print how long nothing was accepted
+    /// Inject each fault of `--daemon` alone; fail if nothing is accepted for 10 s
     #[arg(long, requires = "daemon", conflicts_with_all = ["calm", "minutes"])]
     single: bool,
     /// Have the agents of `--daemon` write only questions, for figures
@@ -132,6 +132,7 @@ pub(crate) fn run(args: &Args) -> Result<bool, String> {
         ended,
         ..
     } = stage;
+    let end = SystemTime::now();
     println!("{}; now peace", told(&all, &restarted, &ended));
     let dropped = match agents {
         Some(agents) => Some(agents.end()?),
@@ -167,13 +168,15 @@ pub(crate) fn run(args: &Args) -> Result<bool, String> {
     let report = check_mail::check(&keep, &dropped);
     println!("{report}");
     tell_wrong(&keep, "wrong", report.wrong())?;
-    if args.single {
-        print!("{}", report.pauses(&all));
+    let pauses = args.single.then(|| report.pauses(&all, end));
+    if let Some(pauses) = &pauses {
+        print!("{pauses}");
     }
     let same = one_host::judge_again(&keep, &dropped)?;
     println!("{same}");
     tell_wrong(&keep, "differences", same.wrong())?;
-    Ok(report.is_good() && same.is_good() && has_caught_up)
+    let are_short = pauses.is_none_or(|pauses| pauses.are_short());
+    Ok(report.is_good() && same.is_good() && has_caught_up && are_short)
 }
 
 /// Waits until all hosts have the same ledger and nothing is left to judge, and prints the time that took. `ledger`

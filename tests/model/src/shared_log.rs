@@ -1,12 +1,9 @@
-//! Two hosts and one log, in every order of their steps: append, lose the request or the answer, arrive late or twice,
+//! A few hosts and one log, in every order of their steps: append, lose the request or the answer, arrive late or twice,
 //! append again, follow, be killed. The log keeps the contract of `spool::log`, with a batch as one number. A host
 //! keeps the daemon's rule: it does not judge while the outcome of an append is unknown, and judges a rejected batch
 //! again.
 
 use stateright::{Model, Property};
-
-/// The number of hosts.
-const HOSTS: usize = 2;
 
 /// A batch: the host and file that it judges, and the length of the log on which it was judged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -91,6 +88,8 @@ pub enum Flaw {
 pub struct SharedLog {
     /// The flaw.
     pub flaw: Flaw,
+    /// The number of hosts.
+    pub hosts: usize,
     /// The number of files that each host has to judge.
     pub files: u8,
 }
@@ -172,7 +171,7 @@ impl Model for SharedLog {
         vec![Everything {
             log: Vec::new(),
             late: Vec::new(),
-            hosts: vec![view; HOSTS],
+            hosts: vec![view; self.hosts],
             kills_left: 1,
         }]
     }
@@ -243,7 +242,7 @@ impl Model for SharedLog {
                 },
             ),
             Property::sometimes("all files are judged", |model: &Self, all: &Everything| {
-                all.log.len() == HOSTS * usize::from(model.files)
+                all.log.len() == model.hosts * usize::from(model.files)
                     && all
                         .hosts
                         .iter()
@@ -254,6 +253,6 @@ impl Model for SharedLog {
 
     fn within_boundary(&self, all: &Everything) -> bool {
         // Two late batches are enough for each to overtake the other.
-        all.late.len() <= 2 && all.log.len() <= HOSTS * usize::from(self.files) + 1
+        all.late.len() <= 2 && all.log.len() <= self.hosts * usize::from(self.files) + 1
     }
 }

@@ -1,13 +1,20 @@
-//! Every order of steps of two hosts and one log, and the flaws that this finds.
+//! Every order of steps of three hosts and one log, and the flaws that this finds.
 
 use settled_model::shared_log::{Flaw, SharedLog};
 use stateright::{Checker, HasDiscoveries, Model};
+
+/// The hosts: with two, no batch of a third one comes between a lost append and the next.
+const HOSTS: usize = 3;
 
 /// The files of each host. With one, the hosts meet in every way except successively.
 const FILES: u8 = 1;
 
 fn walk(flaw: Flaw, until: HasDiscoveries) -> impl Checker<SharedLog> {
-    let model = SharedLog { flaw, files: FILES };
+    let model = SharedLog {
+        flaw,
+        hosts: HOSTS,
+        files: FILES,
+    };
     model
         .checker()
         .threads(2)

@@ -4,6 +4,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use chrono::{DateTime, Utc};
 use spool::log::{Head, LogError};
 use tokio::runtime::Handle;
 use tokio::task::AbortHandle;
@@ -23,6 +24,9 @@ const CONNECTING: Duration = Duration::from_secs(1);
 /// The pause between two questions for the time, and the age up to which an answer counts.
 const CLOCK_EVERY: Duration = Duration::from_secs(10);
 const CLOCK_OLD: Duration = Duration::from_secs(35);
+
+/// The change of this host's clock, in milliseconds, after which the leader is asked at once.
+const SET_MS: u64 = 1_000;
 
 /// The answers in a row, each from a leader with a majority, after which a log that ends too early counts as certain. A
 /// deposed leader has no majority: by then its followers have been silent for longer than two heartbeats.
@@ -55,8 +59,41 @@ pub(super) struct Pulse {
 struct Beats {
     known: Head,
     heard: Option<Heard>,
-    /// The lead of the leader's clock over this host's in milliseconds, and the time of the answer.
-    clock: Option<(i64, Instant)>,
+    clock: Option<LeaderClock>,
+}
+
+/// The leader's clock, as of its last answer.
+#[derive(Clone, Copy)]
+struct LeaderClock {
+    /// Its lead over this host's clock, in milliseconds.
+    ahead_ms: i64,
+    /// The time of the answer, by the clock that nobody sets and by the one that people set.
+    at: Instant,
+    utc: DateTime<Utc>,
+}
+
+impl LeaderClock {
+    fn told(ahead_ms: i64) -> LeaderClock {
+        let (at, utc) = (Instant::now(), Utc::now());
+        LeaderClock { ahead_ms, at, utc }
+    }
+
+    /// The time by which this host's clock was set forward since, in milliseconds. Sleep looks the same.
+    fn set_forward_ms(&self, at: Instant, utc: DateTime<Utc>) -> i64 {
+        let passed = at.saturating_duration_since(self.at).as_millis();
+        (utc - self.utc).num_milliseconds() - i64::try_from(passed).unwrap_or(i64::MAX)
+    }
+
+    /// Its lead over this host's clock now, in milliseconds.
+    fn ahead_ms(&self, at: Instant, utc: DateTime<Utc>) -> i64 {
+        self.ahead_ms - self.set_forward_ms(at, utc)
+    }
+
+    /// True if this host's clock was set since, or the machine slept.
+    fn is_past(&self) -> bool {
+        let set_ms = self.set_forward_ms(Instant::now(), Utc::now());
+        set_ms.unsigned_abs() > SET_MS
+    }
 }
 
 impl Pulse {
@@ -93,13 +130,14 @@ impl Pulse {
 
     /// Notes the lead of the leader's clock over this host's in milliseconds, as the leader has just told it.
     pub(super) fn tell_clock(&self, ahead_ms: i64) {
-        locked(&self.shared).clock = Some((ahead_ms, Instant::now()));
+        locked(&self.shared).clock = Some(LeaderClock::told(ahead_ms));
     }
 
     /// The lead of the leader's clock over this host's in milliseconds, if it told the time lately.
     pub(super) fn clock_ahead_ms(&self) -> Option<i64> {
-        let (ahead, at) = locked(&self.shared).clock?;
-        (at.elapsed() <= CLOCK_OLD).then_some(ahead)
+        let clock = locked(&self.shared).clock?;
+        let is_recent = clock.at.elapsed() <= CLOCK_OLD;
+        is_recent.then(|| clock.ahead_ms(Instant::now(), Utc::now()))
     }
 
     /// The last answer of the leader; `None` before the first answer or failure.
@@ -144,14 +182,16 @@ async fn beat(link: Link, shared: Arc<Mutex<Beats>>, bell: Arc<Bell>) {
         if is_news {
             bell.ring();
         }
-        if is_up && Instant::now() >= clock_at {
+        let clock = locked(&shared).clock;
+        let is_due = Instant::now() >= clock_at || clock.is_some_and(|clock| clock.is_past());
+        if is_up && is_due {
             clock_at = Instant::now() + CLOCK_EVERY;
             let Some(ahead) = link.clock_ahead_ms().await else {
                 // If the leader fell silent, the next request tells it in time.
                 tokio::time::sleep(AGAIN).await;
                 continue;
             };
-            locked(&shared).clock = Some((ahead, Instant::now()));
+            locked(&shared).clock = Some(LeaderClock::told(ahead));
         }
         tokio::time::sleep(if is_up { EVERY } else { AGAIN }).await;
     }
@@ -214,6 +254,17 @@ mod tests {
             answering.heard().map(|heard| (heard.end, heard.known)),
             Some((Ok(at(1)), at(2)))
         );
+    }
+
+    #[test]
+    fn the_leaders_clock_stays_where_it_is_when_this_hosts_is_set() {
+        let clock = LeaderClock::told(300);
+        let later = clock.at + Duration::from_secs(5);
+        let ahead = |set_s: i64| {
+            let utc = clock.utc + chrono::TimeDelta::seconds(5 + set_s);
+            clock.ahead_ms(later, utc)
+        };
+        assert_eq!([ahead(0), ahead(60), ahead(-60)], [300, -59_700, 60_300]);
     }
 
     #[test]

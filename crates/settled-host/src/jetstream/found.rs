@@ -11,6 +11,9 @@ use spool::log::LogError;
 
 use super::LedgerName;
 
+/// The oldest server that docs/hosts.md allows.
+const SERVER_MIN: [u32; 2] = [2, 12];
+
 /// The time a cluster may take to create a stream, which includes the election of a leader.
 const MADE: Duration = Duration::from_secs(10);
 
@@ -101,6 +104,14 @@ impl Broker {
             );
             return Err(LogError::Unreachable { why });
         }
+        if is_too_old(&info.version) {
+            let (name, version) = (&info.server_name, &info.version);
+            let [major, minor] = SERVER_MIN;
+            let why = format!(
+                "server {name} is nats-server {version}, and a ledger needs {major}.{minor} or newer"
+            );
+            return Err(LogError::Unreachable { why });
+        }
         let mut context = async_nats::jetstream::new(client);
         context.set_timeout(MADE);
         Ok(Broker {
@@ -121,6 +132,17 @@ impl Broker {
         let config = &stream.cached_info().config;
         Ok(looked_at(config, self.message_bytes_max))
     }
+}
+
+/// True if a server of this version is older than [`SERVER_MIN`]. One whose version we cannot read is not refused.
+fn is_too_old(version: &str) -> bool {
+    let mut numbers = version
+        .split('.')
+        .map_while(|part| part.parse::<u32>().ok());
+    let (Some(major), Some(minor)) = (numbers.next(), numbers.next()) else {
+        return false;
+    };
+    [major, minor] < SERVER_MIN
 }
 
 fn unreachable(error: &dyn std::error::Error) -> LogError {
@@ -202,6 +224,22 @@ mod tests {
         LedgerName {
             workspace: "team".to_owned(),
             shard: "1".to_owned(),
+        }
+    }
+
+    #[test]
+    fn a_server_older_than_2_12_is_too_old() {
+        for (version, expected) in [
+            ("2.11.9", true),
+            ("1.40.0", true),
+            ("2.12.0", false),
+            ("2.12.0-RC.1", false),
+            ("2.15.1", false),
+            ("2.100.0", false),
+            ("3.0.0", false),
+            ("dev", false),
+        ] {
+            assert_eq!(is_too_old(version), expected, "{version}");
         }
     }
 

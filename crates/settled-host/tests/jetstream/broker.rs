@@ -40,6 +40,8 @@ pub(crate) struct State {
     pub(crate) stream: Option<Value>,
     /// The codes with which the next requests to create the stream fail, last element first.
     pub(crate) refuses_stream: Vec<u16>,
+    /// The version it reports; none for the oldest one that is enough.
+    pub(crate) version: Option<&'static str>,
     /// The servers of a cluster besides the leader; `None` without a cluster.
     pub(crate) followers: Option<Value>,
     /// The number of messages that the leader shows, to act as a deposed leader.
@@ -128,8 +130,9 @@ impl Broker {
             };
             state.connections.insert(number, connection);
             let cluster = state.followers.as_ref().map(|_| "three");
+            let version = state.version.unwrap_or("2.12.0");
             let info = json!({
-                "server_id": "S", "server_name": "one", "version": "2.11.0", "headers": true, "proto": 1,
+                "server_id": "S", "server_name": "one", "version": version, "headers": true, "proto": 1,
                 "jetstream": true, "max_payload": MESSAGE_BYTES_MAX, "cluster": cluster,
             });
             state.write(number, format!("INFO {info}\r\n").as_bytes());

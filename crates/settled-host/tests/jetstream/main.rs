@@ -359,6 +359,15 @@ fn a_broker_that_lets_nobody_in_is_told_from_one_that_is_away() {
 }
 
 #[test]
+fn a_server_that_is_too_old_is_named_with_what_is_needed() {
+    let broker = Broker::start();
+    broker.state().version = Some("2.11.9");
+    let why = "server one is nats-server 2.11.9, and a ledger needs 2.12 or newer".to_owned();
+    assert_eq!(make(&broker), Err(LogError::Unreachable { why }));
+    assert_eq!(broker.state().stream, None, "nothing was made");
+}
+
+#[test]
 fn the_leader_tells_how_far_its_clock_is_ahead() {
     for ahead_s in [0, 90, -90] {
         let bench = BrokerBench::default();

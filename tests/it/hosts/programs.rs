@@ -713,6 +713,11 @@ fn doctor_says_what_the_log_promises() {
         told.contains("cannot see whether the broker syncs"),
         "{told}"
     );
+    let told = done(&hosts.tower, &["doctor", "--monitor", &monitor]);
+    assert!(
+        told.contains("each record is on the broker's disk before it is acknowledged"),
+        "{told}"
+    );
     let careless = settled_tests::scratch();
     let careless = Broker::careless(careless.path());
     let monitor = format!("127.0.0.1:{}", careless.monitor);

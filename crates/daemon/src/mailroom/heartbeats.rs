@@ -10,7 +10,7 @@ use spool::{Digest, HostName};
 use workspace::clock::Moment;
 use workspace::heartbeat::{self, HeardHost, HostState};
 
-use super::shared::{SharedLedger, Standing};
+use super::shared::{SharedLedger, SharingState};
 use super::{Mailroom, Sharing};
 
 /// The number of ended daemon runs of other hosts to remember.
@@ -86,7 +86,7 @@ impl Heartbeats {
         let mut heard = self.heard.values().filter(is_heard);
         heard.find_map(|HeardHost { state, .. }| {
             let (theirs, ours) = (state.digest?, past.digest(state.seq)?);
-            let differs = theirs != ours && state.standing == Standing::InStep.word();
+            let differs = theirs != ours && state.standing == SharingState::InStep.word();
             differs.then_some((state, theirs, ours))
         })
     }
@@ -134,16 +134,16 @@ impl SharedLedger {
 
     /// Freezes this host if it hears one with another history.
     fn compare_histories(&mut self, now: DateTime<Utc>) {
-        if self.standing == Standing::InStep
+        if self.standing == SharingState::InStep
             && let Some((seq, why)) = self.other_history(now)
         {
-            self.standing = Standing::Frozen { seq, why };
+            self.standing = SharingState::Frozen { seq, why };
         }
     }
 
     /// Sends this host's heartbeat if it is due.
     fn send_heartbeat(&mut self, Head { seq, digest }: Head, moment: Moment) {
-        let is_frozen = matches!(self.standing, Standing::Frozen { .. });
+        let is_frozen = matches!(self.standing, SharingState::Frozen { .. });
         let beats = &mut self.heartbeats;
         if moment.mono < beats.speak_at && (!is_frozen || beats.told_frozen) {
             return;

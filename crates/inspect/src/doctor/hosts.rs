@@ -28,6 +28,9 @@ pub(super) fn hosts(case: &CheckContext<'_>) -> Checked {
         .arg("--root")
         .arg(case.root)
         .arg("check");
+    if !case.monitors.is_empty() {
+        program.arg("--monitor").arg(case.monitors.join(","));
+    }
     let output = program.stdin(Stdio::null()).stderr(Stdio::null()).output();
     let output = output.map_err(|error| format!("{PROGRAM} cannot be run: {error}"))?;
     let said: Value = serde_json::from_slice(&output.stdout)

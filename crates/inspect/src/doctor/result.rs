@@ -18,6 +18,8 @@ pub struct CheckContext<'a> {
     pub now: DateTime<Utc>,
     /// True if a check may apply safe fixes.
     pub fixes: bool,
+    /// The monitoring addresses of the brokers of a shared ledger; if empty, they are guessed.
+    pub monitors: &'a [String],
     /// Spells one of our commands the way it has to be typed for this workspace.
     pub spell: &'a dyn Fn(&str) -> String,
 }

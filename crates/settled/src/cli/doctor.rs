@@ -33,8 +33,11 @@ pub(super) struct Args {
     #[arg(long)]
     fix: bool,
     /// Start the configured command of these agents, or of all, once
-    #[arg(long, value_name = "NAMES", value_delimiter = ',', num_args = 0.., value_parser = directory::agent_name, conflicts_with = "fix")]
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', num_args = 0.., value_parser = directory::agent_name, conflicts_with_all = ["fix", "monitor"])]
     agents: Option<Vec<AgentName>>,
+    /// Monitoring addresses of a shared ledger's brokers [default: port 8222]
+    #[arg(long, value_name = "HOST:PORT", value_delimiter = ',')]
+    monitor: Vec<String>,
 }
 
 #[derive(Debug, Serialize)]
@@ -61,20 +64,16 @@ pub(super) fn run(args: &Args, context: Context) -> Result<Exit, Failure> {
         agents: &agents,
         now: clock::now(),
         fixes: args.fix,
+        monitors: &args.monitor,
         spell: &spell,
     };
     let findings = doctor::examine(&case);
     let count = |state| {
-        findings
-            .iter()
-            .filter(|finding| finding.state == state)
-            .count()
+        let found = findings.iter().filter(|finding| finding.state == state);
+        found.count()
     };
-    let (wrong, fixed, failed) = (
-        count(CheckState::Wrong),
-        count(CheckState::Fixed),
-        count(CheckState::Failed),
-    );
+    let states = [CheckState::Wrong, CheckState::Fixed, CheckState::Failed];
+    let [wrong, fixed, failed] = states.map(count);
     let exit = match (wrong, failed) {
         (0, 0) => Exit::Ok,
         (0, _) => Exit::Failed,

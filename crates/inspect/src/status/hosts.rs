@@ -80,6 +80,9 @@ impl LastHeard {
         if self.clock_ahead_ms.abs() > heartbeat::CLOCKS_APART_MAX.num_milliseconds() {
             said += &format!(", clock {}", self.clock());
         }
+        if self.version != env!("CARGO_PKG_VERSION") {
+            said += &format!(", version {}", self.version);
+        }
         said
     }
 }
@@ -123,7 +126,7 @@ mod tests {
     fn silence_is_said_first_and_then_what_is_not_as_it_should_be() {
         let heard = |standing: &str, behind, clock_ahead_ms| LastHeard {
             at: DateTime::UNIX_EPOCH,
-            version: "0.1.0".to_owned(),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
             standing: standing.to_owned(),
             behind,
             clock_ahead_ms,
@@ -136,6 +139,11 @@ mod tests {
             "heard 3 s ago, waiting, 12 records behind, clock -5.0 s"
         );
         assert_eq!(said(heard("in_step", 12, 0), 240), "silent for 4 min");
+        let other = LastHeard {
+            version: "0.0.9".to_owned(),
+            ..heard("in_step", 0, 0)
+        };
+        assert_eq!(said(other, 3), "heard 3 s ago, version 0.0.9");
         let clocks = [-5_040, -49, 0, 50, 2_960].map(|ms| heard("in_step", 0, ms).clock());
         assert_eq!(clocks, ["-5.0 s", "+0.0 s", "+0.0 s", "+0.1 s", "+3.0 s"]);
     }

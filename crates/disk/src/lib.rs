@@ -19,7 +19,7 @@ mod notes;
 #[cfg(feature = "faulty")]
 mod volatile;
 
-use std::io;
+use std::io::{self, Read};
 use std::os::fd::OwnedFd;
 use std::path::Path;
 
@@ -190,6 +190,40 @@ pub fn read_up_to(disk: &dyn Disk, file: &Handle, hint: u64, limit: u64) -> io::
     }
 }
 
+/// Reads `len` bytes from `offset` on, or fewer if the file ends before.
+pub fn read_part(disk: &dyn Disk, file: &Handle, offset: u64, len: usize) -> io::Result<Vec<u8>> {
+    let (mut bytes, mut filled) = (vec![0; len], 0);
+    while filled < bytes.len() {
+        match disk.read_at(file, &mut bytes[filled..], offset + filled as u64)? {
+            0 => bytes.truncate(filled),
+            taken => filled += taken,
+        }
+    }
+    Ok(bytes)
+}
+
+/// An open file as a stream, from an offset on.
+pub struct FileStream<'a> {
+    disk: &'a dyn Disk,
+    file: &'a Handle,
+    offset: u64,
+}
+
+impl<'a> FileStream<'a> {
+    /// Begins at this offset.
+    pub fn new(disk: &'a dyn Disk, file: &'a Handle, offset: u64) -> Self {
+        Self { disk, file, offset }
+    }
+}
+
+impl Read for FileStream<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let taken = self.disk.read_at(self.file, buffer, self.offset)?;
+        self.offset += taken as u64;
+        Ok(taken)
+    }
+}
+
 /// Turns a missing file into `None`.
 pub fn if_there<T>(result: io::Result<T>) -> io::Result<Option<T>> {
     match result {
@@ -218,6 +252,12 @@ mod tests {
                 assert!(text.starts_with(&read), "{hint} of {limit}");
                 assert_eq!(read.len() as u64, whole.min(limit), "{hint} of {limit}");
             }
+        }
+        for (offset, len) in [(0, 8_000), (7_990, 10), (7_990, 11), (8_000, 1), (9_000, 5)] {
+            let read = read_part(&Os, &file, offset, len).expect("bytes");
+            let begin = text.len().min(offset as usize);
+            let expected = &text[begin..text.len().min(begin + len)];
+            assert_eq!(read, expected, "{len} from {offset}");
         }
     }
 }

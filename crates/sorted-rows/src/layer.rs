@@ -325,15 +325,12 @@ fn row(bytes: &[u8]) -> Option<(RowKey, &[u8])> {
 }
 
 fn read_exact(disk: &dyn Disk, file: &Handle, at: u64, len: usize) -> io::Result<Vec<u8>> {
-    let mut bytes = vec![0; len];
-    let mut filled = 0;
-    while filled < len {
-        match disk.read_at(file, &mut bytes[filled..], at + filled as u64)? {
-            0 => return Err(wrong("it breaks off")),
-            taken => filled += taken,
-        }
+    let bytes = disk::read_part(disk, file, at, len)?;
+    if bytes.len() == len {
+        Ok(bytes)
+    } else {
+        Err(wrong("it breaks off"))
     }
-    Ok(bytes)
 }
 
 /// Writes rows after a head, in key order.

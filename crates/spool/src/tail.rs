@@ -10,9 +10,9 @@ use crate::ledger::backward::Backward;
 use crate::ledger::is_gone;
 use crate::ledger::read::{self, LedgerPosition, Stretch};
 use crate::read_only::naming;
-use crate::{Digest, Entry, SpoolError, Verified, VisitError, dirs};
+use crate::{Entry, SpoolError, Verified, VisitError, dirs};
 use disk::Os;
-use disk::{Disk, Handle, OpenMode, Stat};
+use disk::{Disk, Handle, Stat};
 
 /// The place at which a [`Tail`] begins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -126,48 +126,21 @@ impl Tail {
 
     /// Fails unless the last record that was read is still in its place.
     fn check_place(&self, dir: &Handle) -> Result<(), SpoolError> {
-        let LedgerPosition {
-            seq,
-            digest,
-            segment,
-            line_begin,
-            offset,
-        } = &self.place;
-        if *seq == 0 {
+        if self.place.seq == 0 {
             return Ok(());
         }
         let path = self.segment_path();
-        let name = layout::segment_name(*segment);
-        let file = Os
-            .open(dir, name.as_ref(), OpenMode::Read)
-            .map_err(SpoolError::io("open", &path))?;
-        // The digest that the next line names excludes the newline.
-        let length = usize::try_from(offset - line_begin)
-            .expect("a line fits memory")
-            .saturating_sub(1);
-        let (mut line, mut filled) = (vec![0; length], 0);
-        while filled < length {
-            let at = line_begin + filled as u64;
-            match Os
-                .read_at(&file, &mut line[filled..], at)
-                .map_err(SpoolError::io("read", &path))?
-            {
-                0 => {
-                    return Err(older(
-                        path,
-                        &format!("ends before record {seq}, which was read before"),
-                    ));
-                }
-                taken => filled += taken,
+        let text = self.place.text(&Os, dir);
+        match text.map_err(SpoolError::io("read", &path))? {
+            Some(_) => Ok(()),
+            None => {
+                let seq = self.place.seq;
+                Err(older(
+                    path,
+                    &format!("does not hold the record {seq} that was read before"),
+                ))
             }
         }
-        if Digest::of(&line) != *digest {
-            return Err(older(
-                path,
-                &format!("does not hold the record {seq} that was read before"),
-            ));
-        }
-        Ok(())
     }
 
     fn segment_path(&self) -> PathBuf {

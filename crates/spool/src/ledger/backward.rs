@@ -181,16 +181,10 @@ impl<'a> LinesBackward<'a> {
         let start = self
             .start
             .saturating_sub((self.bytes.len() as u64).max(BLOCK));
-        let mut bytes = vec![0; usize::try_from(self.start - start).expect("a block fits memory")];
-        let mut filled = 0;
-        while filled < bytes.len() {
-            match self
-                .disk
-                .read_at(self.file, &mut bytes[filled..], start + filled as u64)?
-            {
-                0 => return Err(io::ErrorKind::UnexpectedEof.into()),
-                taken => filled += taken,
-            }
+        let len = usize::try_from(self.start - start).expect("a block fits memory");
+        let mut bytes = disk::read_part(self.disk, self.file, start, len)?;
+        if bytes.len() < len {
+            return Err(io::ErrorKind::UnexpectedEof.into());
         }
         bytes.append(&mut self.bytes);
         (self.bytes, self.start) = (bytes, start);

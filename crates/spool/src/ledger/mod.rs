@@ -135,22 +135,7 @@ impl Ledger {
 
     /// Returns the size of all segments in bytes.
     pub(crate) fn bytes(&self) -> Result<u64, SpoolError> {
-        let path = self.layout.root().join(dirs::LEDGER);
-        let names = self
-            .disk
-            .list(&self.dir)
-            .map_err(SpoolError::io("list", &path))?;
-        let segments = names
-            .iter()
-            .filter(|name| layout::segment_first(name).is_some());
-        segments
-            .map(|name| {
-                self.disk
-                    .stat_at(&self.dir, name.as_ref())
-                    .map(|stat| stat.size)
-            })
-            .sum::<io::Result<u64>>()
-            .map_err(SpoolError::io("look at", &path))
+        read::bytes(&*self.disk, &self.layout, &self.dir)
     }
 
     /// Fails if an earlier failure stopped the ledger.
@@ -342,25 +327,9 @@ fn keep_torn(
     let dir = disk
         .open_dir(root, dirs::TORN.as_ref())
         .map_err(SpoolError::io("open", &dir_path))?;
-    let mut bytes = vec![0; usize::try_from(torn.bytes).expect("a batch fits memory")];
-    let mut filled = 0;
-    while filled < bytes.len() {
-        match disk.read_at(
-            &segment.file,
-            &mut bytes[filled..],
-            torn.offset + filled as u64,
-        ) {
-            Ok(0) => bytes.truncate(filled),
-            Ok(taken) => filled += taken,
-            Err(source) => {
-                return Err(SpoolError::Io {
-                    operation: "read",
-                    path: segment.path.clone(),
-                    source,
-                });
-            }
-        }
-    }
+    let len = usize::try_from(torn.bytes).expect("a batch fits memory");
+    let bytes = disk::read_part(disk, &segment.file, torn.offset, len)
+        .map_err(SpoolError::io("read", &segment.path))?;
     let name = layout::torn_name(&segment.path, torn.offset, &Digest::of(&bytes));
     let path = dir_path.join(&name);
     // A kill may have left an earlier copy, complete or not.

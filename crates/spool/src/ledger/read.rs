@@ -5,7 +5,7 @@
 //! later batch after the broken line proves that the line had been durable.
 
 use std::any::Any;
-use std::io::{self, BufRead, BufReader, Read};
+use std::io::{self, BufRead, BufReader};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::sync_channel;
@@ -13,7 +13,7 @@ use std::sync::mpsc::sync_channel;
 use super::line::{self, NotARecord};
 use crate::layout::{self, Layout};
 use crate::{Digest, Entry, FileName, SpoolError, dirs};
-use disk::{Disk, Handle, OpenMode};
+use disk::{Disk, FileStream, Handle, OpenMode};
 
 /// So large that calls cost little, so small that it stays in the cache.
 const BUFFER: usize = 256 * 1024;
@@ -68,6 +68,25 @@ impl Default for LedgerPosition {
             line_begin: 0,
             offset: 0,
         }
+    }
+}
+
+impl LedgerPosition {
+    /// Reads the record's line, without its newline, from the ledger in `dir`; `None` if it is not there any more.
+    pub(crate) fn text(&self, disk: &dyn Disk, dir: &Handle) -> io::Result<Option<Vec<u8>>> {
+        let name = layout::segment_name(self.segment);
+        let Some(file) = disk::if_there(disk.open(dir, name.as_ref(), OpenMode::Read))? else {
+            return Ok(None);
+        };
+        // The numbers may come from a damaged snapshot.
+        if disk.stat(&file)?.size < self.offset {
+            return Ok(None);
+        }
+        let len = self.offset.saturating_sub(self.line_begin);
+        let len = usize::try_from(len).map_err(io::Error::other)?;
+        let mut line = disk::read_part(disk, &file, self.line_begin, len)?;
+        let is_it = line.pop() == Some(b'\n') && Digest::of(&line) == self.digest;
+        Ok(is_it.then_some(line))
     }
 }
 
@@ -236,6 +255,12 @@ pub(super) fn segments(
     Ok(segments)
 }
 
+/// Returns the size of all segments in bytes.
+pub(super) fn bytes(disk: &dyn Disk, layout: &Layout, dir: &Handle) -> Result<u64, SpoolError> {
+    let segments = Segments::list(disk, layout, dir)?;
+    Ok(segments.all.iter().map(|(.., len)| len).sum())
+}
+
 /// The segments of a ledger. The last one may grow while it is read.
 struct Segments<'a> {
     disk: &'a dyn Disk,
@@ -299,11 +324,7 @@ impl<'a> Segments<'a> {
             }
             let opened = self.disk.open(self.dir, name.as_ref(), OpenMode::Read);
             let file = opened.map_err(SpoolError::io("open", &path))?;
-            let segment = Segment {
-                disk: self.disk,
-                file: &file,
-                offset,
-            };
+            let segment = FileStream::new(self.disk, &file, offset);
             let len = Reading {
                 reader: BufReader::with_capacity(BUFFER, segment),
                 path,
@@ -462,19 +483,4 @@ enum LineFault {
     TooNew(u32),
     Chain(String),
     Torn(String),
-}
-
-/// A segment as a stream.
-struct Segment<'a> {
-    disk: &'a dyn Disk,
-    file: &'a Handle,
-    offset: u64,
-}
-
-impl Read for Segment<'_> {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let taken = self.disk.read_at(self.file, buffer, self.offset)?;
-        self.offset += taken as u64;
-        Ok(taken)
-    }
 }

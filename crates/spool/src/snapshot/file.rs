@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::Digest;
 use crate::delivery::{Heads, Lane, Pos};
-use disk::{self, Disk, Handle};
+use disk::{self, Disk, FileStream, Handle};
 use sorted_rows::Hasher;
 
 /// The version of the file's form that this program writes and reads; `form` is the version of the caller's lines.
@@ -177,7 +177,7 @@ impl<'a> SnapshotWriter<'a> {
 
 /// Reads a snapshot's head.
 pub(super) struct SnapshotReader<'a> {
-    bytes: BufReader<Bytes<'a>>,
+    bytes: BufReader<FileStream<'a>>,
     sum: Hasher,
     lines: u64,
     /// A line that was read and not returned yet.
@@ -190,14 +190,7 @@ impl<'a> SnapshotReader<'a> {
         disk: &'a dyn Disk,
         file: &'a Handle,
     ) -> Result<(SnapshotReader<'a>, Title), String> {
-        let bytes = BufReader::with_capacity(
-            READ_AHEAD,
-            Bytes {
-                disk,
-                file,
-                offset: 0,
-            },
-        );
+        let bytes = BufReader::with_capacity(READ_AHEAD, FileStream::new(disk, file, 0));
         let mut reader = SnapshotReader {
             bytes,
             sum: Hasher::default(),
@@ -284,20 +277,5 @@ impl<'a> SnapshotReader<'a> {
     fn count(&mut self, line: &[u8]) {
         self.sum.add(line);
         self.lines += 1;
-    }
-}
-
-/// A file as a stream.
-struct Bytes<'a> {
-    disk: &'a dyn Disk,
-    file: &'a Handle,
-    offset: u64,
-}
-
-impl Read for Bytes<'_> {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let taken = self.disk.read_at(self.file, buffer, self.offset)?;
-        self.offset += taken as u64;
-        Ok(taken)
     }
 }

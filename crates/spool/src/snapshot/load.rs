@@ -232,38 +232,14 @@ fn place_of(root: &OpenRoot, title: &Title) -> Result<LedgerPosition, NotTaken> 
         offset,
         line_begin: title.line_begin,
     };
-    let name = layout::segment_name(segment);
-    let bytes = offset
-        .checked_sub(title.line_begin)
-        .filter(|bytes| *bytes > 0);
-    let bytes = bytes.and_then(|bytes| usize::try_from(bytes).ok());
-    let is_there = len_of(root, &dir.handle, segment)?.is_some_and(|len| len >= offset);
-    let Some(bytes) = bytes.filter(|_| is_there) else {
+    if len_of(root, &dir.handle, segment)?.is_none_or(|len| len < offset) {
         let what = format!("record {} is not where it was", title.seq);
         return Err(NotTaken::Contradicts(what));
-    };
-    let mut line = vec![0; bytes];
-    let read = root
-        .disk
-        .open(&dir.handle, name.as_ref(), OpenMode::Read)
-        .and_then(|file| {
-            let mut filled = 0;
-            while filled < line.len() {
-                match root.disk.read_at(
-                    &file,
-                    &mut line[filled..],
-                    title.line_begin + filled as u64,
-                )? {
-                    0 => break,
-                    taken => filled += taken,
-                }
-            }
-            Ok(())
-        });
-    read.map_err(|error| format!("the ledger cannot be read: {error}"))?;
-    match line.split_last() {
-        Some((b'\n', text)) if Digest::of(text) == title.digest => Ok(place),
-        Some(_) | None => Err(NotTaken::Contradicts(format!(
+    }
+    let text = place.text(&*root.disk, &dir.handle);
+    match text.map_err(|error| format!("the ledger cannot be read: {error}"))? {
+        Some(_) => Ok(place),
+        None => Err(NotTaken::Contradicts(format!(
             "record {} is another one, expected {}",
             title.seq, title.digest
         ))),

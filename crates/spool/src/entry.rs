@@ -36,7 +36,7 @@ pub struct EntryDraft {
 }
 
 /// One record of the ledger, as it was written.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Deserialize)]
 pub struct Entry {
     /// The record's number, from 1, without gaps.
     pub seq: u64,
@@ -45,12 +45,14 @@ pub struct Entry {
     /// The number of the first record that was written in the same batch.
     pub batch: u64,
     /// The host that decided it, if several hosts share the ledger.
+    #[serde(default)]
     pub host: Option<HostName>,
     /// The time of the decision: RFC 3339, UTC, with milliseconds.
     pub at: String,
     /// The decision in one word; opaque here.
     pub kind: String,
     /// The version of the rules that decided; opaque here. Records older than these versions have none.
+    #[serde(default)]
     pub rules: Option<u32>,
     /// The review's key; opaque here.
     pub review: Option<String>,

@@ -29,24 +29,6 @@ struct LineWritten<'a> {
 }
 
 #[derive(Deserialize)]
-struct LineRead {
-    seq: u64,
-    at: String,
-    prev: Digest,
-    batch: u64,
-    #[serde(default)]
-    host: Option<HostName>,
-    kind: String,
-    #[serde(default)]
-    rules: Option<u32>,
-    review: Option<String>,
-    id: Option<String>,
-    original: Option<Original>,
-    deliveries: Vec<Delivery>,
-    decision: Box<RawValue>,
-}
-
-#[derive(Deserialize)]
 struct Version {
     v: u32,
 }
@@ -151,38 +133,9 @@ pub(crate) fn write(entry: &Entry, to: &mut Vec<u8>) -> Digest {
 
 /// Reads a line without its newline.
 pub(crate) fn read(line: &[u8]) -> Result<Entry, NotARecord> {
-    match serde_json::from_slice::<LineRead>(line) {
+    match serde_json::from_slice::<Entry>(line) {
         // Our records start with their version, which saves a second parse.
-        Ok(read) if line.starts_with(b"{\"v\":1,") => {
-            let LineRead {
-                seq,
-                at,
-                prev,
-                batch,
-                host,
-                kind,
-                rules,
-                review,
-                id,
-                original,
-                deliveries,
-                decision,
-            } = read;
-            Ok(Entry {
-                seq,
-                prev,
-                batch,
-                host,
-                at,
-                kind,
-                rules,
-                review,
-                id,
-                original,
-                deliveries,
-                decision,
-            })
-        }
+        Ok(entry) if line.starts_with(b"{\"v\":1,") => Ok(entry),
         Ok(_) => Err(version(line)
             .unwrap_or_else(|| NotARecord::Unreadable("the format version is missing".to_owned()))),
         Err(error) => {

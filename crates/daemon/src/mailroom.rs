@@ -372,9 +372,8 @@ impl Mailroom {
 
     fn delivered(&mut self, delivered: &spool::Pass, pass: &mut Pass) {
         pass.delivered += delivered.delivered;
-        let parked: usize = self.spool.parked().iter().map(|lane| lane.waiting).sum();
         self.meter
-            .delivered(delivered.delivered, self.spool.waiting() <= parked);
+            .delivered(delivered.delivered, self.spool.is_delivered());
         if !delivered.parked.is_empty() {
             self.alert_unwritable(&delivered.parked);
         }

@@ -262,6 +262,11 @@ impl Spool {
         self.lanes.flooding(files)
     }
 
+    /// Returns whether all committed files are made and all originals put away, except in parked lanes.
+    pub fn is_delivered(&self) -> bool {
+        self.lanes.is_delivered()
+    }
+
     /// Returns the number of files that are committed and not yet made or put away.
     pub fn waiting(&self) -> usize {
         self.lanes.waiting()

@@ -137,8 +137,7 @@ impl Mailroom {
             self.end_task(finished);
         }
         // An agent that closes its mailbox parks that lane for as long as it likes: nothing else must wait for it.
-        let parked: usize = self.spool.parked().iter().map(|lane| lane.waiting).sum();
-        if self.housekeeping.is_busy || self.spool.waiting() > parked {
+        if self.housekeeping.is_busy || !self.spool.is_delivered() {
             return;
         }
         if self.is_snapshot_due() {

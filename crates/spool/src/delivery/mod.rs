@@ -478,6 +478,12 @@ impl Lanes {
         self.queues.values().map(|queue| queue.items.len()).sum()
     }
 
+    /// Returns whether no lane has work except those that are parked.
+    pub(crate) fn is_delivered(&self) -> bool {
+        let has_none = |queue: &LaneQueue| queue.items.is_empty() || queue.backoff.is_some();
+        self.queues.values().all(has_none)
+    }
+
     /// Returns whether this lane still has work of record `seq` to do.
     pub(crate) fn owes(&self, lane: &Lane, seq: u64) -> bool {
         let next = self.queues.get(lane).and_then(|queue| queue.items.front());

@@ -35,24 +35,24 @@ pub struct EntryDraft {
     pub decision: Box<RawValue>,
 }
 
-/// One record of the ledger, as it was written.
-#[derive(Debug, Clone, Deserialize)]
+/// One record of the ledger, as it was written: its line has the version of the form, then these fields in this order.
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Entry {
     /// The record's number, from 1, without gaps.
     pub seq: u64,
+    /// The time of the decision: RFC 3339, UTC, with milliseconds.
+    pub at: String,
     /// The digest of the line before, without its newline; [`Digest::ZERO`] before the first.
     pub prev: Digest,
     /// The number of the first record that was written in the same batch.
     pub batch: u64,
     /// The host that decided it, if several hosts share the ledger.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub host: Option<HostName>,
-    /// The time of the decision: RFC 3339, UTC, with milliseconds.
-    pub at: String,
     /// The decision in one word; opaque here.
     pub kind: String,
     /// The version of the rules that decided; opaque here. Records older than these versions have none.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rules: Option<u32>,
     /// The review's key; opaque here.
     pub review: Option<String>,

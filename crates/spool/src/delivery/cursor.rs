@@ -88,51 +88,23 @@ impl Progress {
                 .as_ref()
                 .is_none_or(|delivered| delivered.pos < note.pos)
         });
-        let delivered_pos = delivered.as_ref().map(|note| note.pos);
-        match (prepared, delivered) {
-            (Some(CursorNote { pos, verify, .. }), _) => {
-                let done = delivered_pos.map_or(durable, |done| done.max(durable));
-                // What is durable was delivered, so none of it still waits for its rename.
-                let prepared = Some(pos).filter(|pos| *pos > durable);
-                (
-                    Progress {
-                        durable,
-                        turn,
-                        done,
-                        prepared,
-                        verify,
-                    },
-                    Trust::Whole,
-                )
-            }
-            (None, Some(CursorNote { pos, verify, .. })) => (
-                Progress {
-                    durable,
-                    turn,
-                    done: pos.max(durable),
-                    prepared: None,
-                    verify,
-                },
-                Trust::Whole,
-            ),
-            (None, None) => {
-                let trust = match known {
-                    None => Trust::Lost,
-                    Some(_) if unreadable => Trust::NotesLost,
-                    Some(_) => Trust::NewBoot,
-                };
-                (
-                    Progress {
-                        durable,
-                        turn,
-                        done: durable,
-                        prepared: None,
-                        verify: head,
-                    },
-                    trust,
-                )
-            }
-        }
+        let trust = match (&prepared, &delivered) {
+            (Some(_), _) | (_, Some(_)) => Trust::Whole,
+            (None, None) if known.is_none() => Trust::Lost,
+            (None, None) if unreadable => Trust::NotesLost,
+            (None, None) => Trust::NewBoot,
+        };
+        let done = delivered.as_ref().map_or(durable, |note| note.pos);
+        let verify = prepared.as_ref().or(delivered.as_ref());
+        let progress = Progress {
+            durable,
+            turn,
+            done: done.max(durable),
+            verify: verify.map_or(head, |note| note.verify),
+            // What is durable was delivered, so none of it still waits for its rename.
+            prepared: prepared.map(|note| note.pos).filter(|pos| *pos > durable),
+        };
+        (progress, trust)
     }
 
     /// Returns the furthest item the cursor names; the ledger must reach it.

@@ -1,45 +1,16 @@
 //! One record as one line of JSON with a fixed order of keys; knows nothing of files.
 
-use serde::{Deserialize, Serialize};
-use serde_json::value::RawValue;
+use serde::Deserialize;
 
 use super::batch::Head;
-use crate::{Delivery, Digest, Entry, EntryDraft, HostName, Original};
+use crate::{Digest, Entry, EntryDraft, HostName};
 
 /// The version of the record's form that this program writes, and the newest that it reads.
 pub const FORMAT_VERSION: u32 = 1;
 
-#[derive(Serialize)]
-struct LineWritten<'a> {
-    v: u32,
-    seq: u64,
-    at: &'a str,
-    prev: Digest,
-    batch: u64,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    host: Option<&'a HostName>,
-    kind: &'a str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    rules: Option<u32>,
-    review: Option<&'a str>,
-    id: Option<&'a str>,
-    original: Option<&'a Original>,
-    deliveries: &'a [Delivery],
-    decision: &'a RawValue,
-}
-
 #[derive(Deserialize)]
 struct Version {
     v: u32,
-}
-
-/// Why a line is no record of ours.
-#[derive(Debug)]
-pub(crate) enum NotARecord {
-    /// A newer program wrote it.
-    TooNew(u32),
-    /// It cannot be read; the text is the parser's error.
-    Unreadable(String),
 }
 
 /// A text was read where a line of the ledger was expected.
@@ -64,61 +35,36 @@ impl Entry {
 
     /// Reads a line of a ledger, without its newline. Does not check the chain.
     pub fn from_line(line: &[u8]) -> Result<Entry, NotALine> {
-        read(line).map_err(|error| match error {
-            NotARecord::TooNew(version) => NotALine::TooNew(version),
-            NotARecord::Unreadable(what) => NotALine::Unreadable(what),
-        })
+        read(line)
     }
 }
 
 /// Gives a draft its place in the chain.
 pub(crate) fn entry(draft: EntryDraft, after: Head, batch: u64, host: Option<HostName>) -> Entry {
-    let EntryDraft {
-        at,
-        kind,
-        rules,
-        review,
-        id,
-        original,
-        deliveries,
-        decision,
-    } = draft;
     Entry {
         seq: after.seq + 1,
+        at: draft.at,
         prev: after.digest,
         batch,
         host,
-        at,
-        kind,
-        rules: Some(rules),
-        review,
-        id,
-        original,
-        deliveries,
-        decision,
+        kind: draft.kind,
+        rules: Some(draft.rules),
+        review: draft.review,
+        id: draft.id,
+        original: draft.original,
+        deliveries: draft.deliveries,
+        decision: draft.decision,
     }
 }
 
 /// Appends the entry's line, newline included, and returns the digest that the next line must name.
 pub(crate) fn write(entry: &Entry, to: &mut Vec<u8>) -> Digest {
     let begin = to.len();
-    let written = LineWritten {
-        v: FORMAT_VERSION,
-        seq: entry.seq,
-        at: &entry.at,
-        prev: entry.prev,
-        batch: entry.batch,
-        host: entry.host.as_ref(),
-        kind: &entry.kind,
-        rules: entry.rules,
-        review: entry.review.as_deref(),
-        id: entry.id.as_deref(),
-        original: entry.original.as_ref(),
-        deliveries: &entry.deliveries,
-        decision: &entry.decision,
-    };
-    serde_json::to_writer(&mut *to, &written)
+    to.extend(format!("{{\"v\":{FORMAT_VERSION}").into_bytes());
+    let object = to.len();
+    serde_json::to_writer(&mut *to, entry)
         .expect("text and numbers become JSON, and memory takes every write");
+    to[object] = b',';
     // The caller's JSON passes through unchanged and may span lines. Outside of strings a newline is plain white space,
     // and inside strings JSON has none.
     for byte in &mut to[begin..] {
@@ -132,29 +78,29 @@ pub(crate) fn write(entry: &Entry, to: &mut Vec<u8>) -> Digest {
 }
 
 /// Reads a line without its newline.
-pub(crate) fn read(line: &[u8]) -> Result<Entry, NotARecord> {
+pub(crate) fn read(line: &[u8]) -> Result<Entry, NotALine> {
     match serde_json::from_slice::<Entry>(line) {
         // Our records start with their version, which saves a second parse.
         Ok(entry) if line.starts_with(b"{\"v\":1,") => Ok(entry),
         Ok(_) => Err(version(line)
-            .unwrap_or_else(|| NotARecord::Unreadable("the format version is missing".to_owned()))),
-        Err(error) => {
-            Err(version(line).unwrap_or_else(|| NotARecord::Unreadable(error.to_string())))
-        }
+            .unwrap_or_else(|| NotALine::Unreadable("the format version is missing".to_owned()))),
+        Err(error) => Err(version(line).unwrap_or_else(|| NotALine::Unreadable(error.to_string()))),
     }
 }
 
-fn version(line: &[u8]) -> Option<NotARecord> {
+fn version(line: &[u8]) -> Option<NotALine> {
     match serde_json::from_slice::<Version>(line) {
-        Ok(Version { v }) if v > FORMAT_VERSION => Some(NotARecord::TooNew(v)),
+        Ok(Version { v }) if v > FORMAT_VERSION => Some(NotALine::TooNew(v)),
         Ok(Version { .. }) | Err(_) => None,
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use serde_json::value::RawValue;
+
     use super::*;
-    use crate::{Away, Content, FileName, Mailbox, Stamp};
+    use crate::{Away, Content, Delivery, FileName, Mailbox, Original, Stamp};
 
     fn after(seq: u64) -> Head {
         Head {
@@ -247,9 +193,9 @@ mod tests {
     fn a_newer_version_is_told_from_damage() {
         assert!(matches!(
             read(b"{\"v\":2,\"new\":true}"),
-            Err(NotARecord::TooNew(2))
+            Err(NotALine::TooNew(2))
         ));
-        assert!(matches!(read(b"{\"v\":1}"), Err(NotARecord::Unreadable(_))));
-        assert!(matches!(read(b"\0\0\0"), Err(NotARecord::Unreadable(_))));
+        assert!(matches!(read(b"{\"v\":1}"), Err(NotALine::Unreadable(_))));
+        assert!(matches!(read(b"\0\0\0"), Err(NotALine::Unreadable(_))));
     }
 }

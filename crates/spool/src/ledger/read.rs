@@ -10,7 +10,7 @@ use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::sync_channel;
 
-use super::line::{self, NotARecord};
+use super::line::{self, NotALine};
 use crate::layout::{self, Layout};
 use crate::{Digest, Entry, FileName, SpoolError, dirs};
 use disk::{Disk, FileStream, Handle, OpenMode};
@@ -418,8 +418,8 @@ impl<R: BufRead> Reading<R> {
             return Err(LineFault::Torn("the line has no end".to_owned()));
         };
         let entry = line::read(text).map_err(|error| match error {
-            NotARecord::TooNew(version) => LineFault::TooNew(version),
-            NotARecord::Unreadable(what) => LineFault::Torn(what),
+            NotALine::TooNew(version) => LineFault::TooNew(version),
+            NotALine::Unreadable(what) => LineFault::Torn(what),
         })?;
         // A torn write cannot leave a complete record that breaks the chain.
         let LedgerPosition { seq, digest, .. } = &end.place;
@@ -455,8 +455,8 @@ impl<R: BufRead> Reading<R> {
             let text = bytes.strip_suffix(b"\n").unwrap_or(bytes);
             let proof = match line::read(text) {
                 Ok(entry) => entry.batch > missing,
-                Err(NotARecord::TooNew(_)) => true,
-                Err(NotARecord::Unreadable(_)) => false,
+                Err(NotALine::TooNew(_)) => true,
+                Err(NotALine::Unreadable(_)) => false,
             };
             if proof {
                 let what = format!("{what}, but line {} belongs to a later batch", self.line);

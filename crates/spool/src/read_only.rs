@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use crate::delivery::Cursors;
 use crate::layout::Layout;
-use crate::ledger::read::{self, LedgerPosition, Stretch, Verified, Visit};
+use crate::ledger::read::{self, LedgerPosition, LedgerRecord, Stretch, Verified, Visit};
 use crate::root::OpenRoot;
-use crate::snapshot::load::{Checked, load_newest};
+use crate::snapshot::load::{Checked, NO_LANES, load_newest};
 use crate::snapshot::{Fold, PassedOver};
 use crate::{Entry, SpoolError, VisitError, dirs};
 use disk::Disk;
@@ -37,8 +37,8 @@ pub fn read_ledger_to(
 /// Wraps a visitor so that its error names the record.
 pub(crate) fn naming(
     visit: &mut dyn FnMut(&Entry) -> Result<(), VisitError>,
-) -> impl FnMut(Entry) -> Result<(), SpoolError> {
-    |entry| {
+) -> impl FnMut(LedgerRecord) -> Result<(), SpoolError> {
+    |LedgerRecord { entry, .. }| {
         let seq = entry.seq;
         visit(&entry).map_err(|source| SpoolError::Visit { seq, source })
     }
@@ -59,7 +59,7 @@ pub struct Folded {
 /// follows it. For looking at the state; `verify` checks the whole ledger.
 pub fn fold_ledger(path: &Path, fold: &mut dyn Fold) -> Result<Folded, SpoolError> {
     let root = OpenRoot::look_at(path, Arc::new(Os))?;
-    let (taken, passed_over) = load_newest(&root, (None, Checked::WhatIsRead), u64::MAX, fold)?;
+    let (taken, passed_over) = load_newest(&root, (NO_LANES, Checked::WhatIsRead), u64::MAX, fold)?;
     let from = taken.map(|taken| taken.place);
     let snapshot = from.as_ref().map(|place| place.seq);
     let behind = Stretch {

@@ -5,13 +5,13 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use crate::delivery::{Backlog, Lane, LaneItem, Pass, items_of};
-use crate::ledger::read::{LedgerPosition, Stretch, read_ahead};
+use crate::delivery::{Backlog, Heads, Lane, LaneItem, Pass, items_of};
+use crate::ledger::read::{LedgerPosition, LedgerRecord, Stretch, read_ahead};
 use crate::ledger::{Ledger, TornTail};
 use crate::lock::LockGuard;
 use crate::packet::Packets;
 use crate::root::OpenRoot;
-use crate::snapshot::load::{Checked, LoadedSnapshot, load_newest};
+use crate::snapshot::load::{Checked, LoadedSnapshot, NO_LANES, Owed, load_newest};
 use crate::snapshot::make::{self, NewSnapshot};
 use crate::snapshot::{Ahead, Fold, PassedOver};
 use crate::spool::Spool;
@@ -69,11 +69,12 @@ impl Spool {
         fold: &mut dyn Fold,
     ) -> Result<Opened, SpoolError> {
         let mut start = Start::read(root, disk, homes)?;
-        let cursors = start.backlog.cursors();
-        let checked = (Some(cursors), Checked::Whole);
-        let (taken, passed_over) = load_newest(&start.root, checked, u64::MAX, fold)?;
-        if let Some(taken) = &taken {
-            start.backlog.know(&taken.heads);
+        let owed = |heads: &Heads| start.backlog.owed(&start.root, heads);
+        let with = (&owed as Owed<'_>, Checked::Whole);
+        let (mut taken, passed_over) = load_newest(&start.root, with, u64::MAX, fold)?;
+        if let Some(taken) = &mut taken {
+            let owed = std::mem::take(&mut taken.owed);
+            start.backlog.know(&taken.heads, owed);
         }
         let (snapshot, bytes) = (
             taken.as_ref().map(|taken| taken.place.seq),
@@ -98,7 +99,7 @@ impl Spool {
         fold: &mut dyn Fold,
     ) -> Result<Opened, SpoolError> {
         let start = Start::read(root, disk, Homes::of_all())?;
-        match load_newest(&start.root, (None, Checked::Whole), u64::MAX, fold) {
+        match load_newest(&start.root, (NO_LANES, Checked::Whole), u64::MAX, fold) {
             Err(SpoolError::Contradicted { .. }) => {}
             Err(error) => return Err(error),
             Ok(_) => return Err(SpoolError::NotContradicted),
@@ -136,12 +137,21 @@ fn visit_error(entry: &Entry) -> impl FnOnce(VisitError) -> SpoolError {
 }
 
 /// A record with what another thread computes from it alone: what its lanes owe, and what the fold reads.
-type ReadRecord = (Arc<Entry>, Vec<(Lane, LaneItem)>, Option<Ahead>);
+struct ReadRecord {
+    entry: Arc<Entry>,
+    place: LedgerPosition,
+    items: Vec<(Lane, LaneItem)>,
+    ahead: Option<Ahead>,
+}
 
-fn read_alone(entry: Entry, ahead: fn(&Entry) -> Option<Ahead>) -> ReadRecord {
-    let entry = Arc::new(entry);
-    let (items, ahead) = (items_of(&entry), ahead(&entry));
-    (entry, items, ahead)
+fn read_alone(record: LedgerRecord, ahead: fn(&Entry) -> Option<Ahead>) -> ReadRecord {
+    let entry = Arc::new(record.entry);
+    ReadRecord {
+        place: record.place,
+        items: items_of(&entry),
+        ahead: ahead(&entry),
+        entry,
+    }
 }
 
 /// A workspace with everything read except the ledger.
@@ -177,17 +187,20 @@ impl Start {
         let (mut place, mut heads, mut before) = taken.map_or_else(Default::default, |taken| {
             (taken.place, taken.heads, Some(taken.rows))
         });
+        let backlog = &mut self.backlog;
+        heads.renew(&mut |lane| backlog.durable(lane));
         loop {
             let stretch = Stretch {
                 to: place.seq + PORTION,
                 from: place,
             };
-            let backlog = &mut self.backlog;
-            let read = |entry| read_alone(entry, ahead);
-            let mut visit = |(entry, items, read): ReadRecord| {
-                heads.note(&items);
+            let read = |record| read_alone(record, ahead);
+            let mut visit = |record: ReadRecord| {
+                let (entry, items) = (record.entry, record.items);
+                heads.note(&items, &record.place, &mut |lane| backlog.durable(lane));
                 backlog.admit(items);
-                fold.add_ahead(&entry, read).map_err(visit_error(&entry))
+                let added = fold.add_ahead(&entry, record.ahead);
+                added.map_err(visit_error(&entry))
             };
             let (disk, dir) = (&*root.disk, &dir.handle);
             let end = read_ahead(disk, &root.layout, dir, &stretch, (&read, &mut visit))?;
@@ -221,10 +234,10 @@ impl Start {
             homes,
             mut backlog,
         } = self;
-        let read = |entry| read_alone(entry, ahead);
-        let mut admit = |(entry, items, read): ReadRecord| {
-            backlog.admit(items);
-            add(&entry, read).map_err(visit_error(&entry))
+        let read = |record| read_alone(record, ahead);
+        let mut admit = |record: ReadRecord| {
+            backlog.admit(record.items);
+            add(&record.entry, record.ahead).map_err(visit_error(&record.entry))
         };
         let (mut ledger, torn) = Ledger::open(
             Arc::clone(&root.disk),

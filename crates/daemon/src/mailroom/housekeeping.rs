@@ -131,7 +131,7 @@ impl Worker {
 }
 
 impl Mailroom {
-    /// Starts a task that is due. Call it when there is nothing else to do and everything is durable.
+    /// Starts a task that is due. Call it when there is nothing else to do and everything that can be synced is durable.
     pub fn rest(&mut self, moment: Moment) {
         if let Some(finished) = self.housekeeping.poll() {
             self.end_task(finished);
@@ -196,8 +196,7 @@ impl Mailroom {
     }
 
     fn begin_snapshot(&mut self) {
-        // A snapshot is useless while a lane is parked or a power cut could undo a delivery: the next start needs the
-        // records before it. Try again later.
+        // While a lane that is not parked has work, try again later.
         let Ok(Some(maker)) = self.spool.snapshot_maker() else {
             return;
         };

@@ -1,4 +1,5 @@
-//! Tests what a mailroom does at rest: once a day it removes old files where the config wants it, and nothing else.
+//! Tests what a mailroom does at rest: it makes a snapshot, and once a day it removes old files where the config wants
+//! it.
 
 use chrono::{TimeDelta, Utc};
 use daemon::mailroom::Mailroom;
@@ -65,13 +66,55 @@ fn old_files_are_removed_once_a_day() {
     assert!(!is_kept(&room, "q-2"));
 }
 
+/// Closes codex's inbox, for root as well.
+fn close(room: &Room) {
+    std::fs::remove_dir_all(room.path("agents/codex/inbox")).expect("an inbox");
+    std::fs::write(room.path("agents/codex/inbox"), "closed").expect("a file");
+}
+
+/// Has a snapshot made after each record.
+fn make_snapshots(mailroom: &mut Mailroom) {
+    let mut config = Config::default();
+    config.ledger.snapshot_records = 1;
+    mailroom.reconfigure(config).expect("a config");
+}
+
+#[test]
+fn a_closed_mailbox_keeps_no_snapshot_from_being_made_and_gets_its_mail_once_it_is_open() {
+    let room = Room::new();
+    let mut mailroom = Mailroom::open(room.root()).expect("a start").0;
+    make_snapshots(&mut mailroom);
+    close(&room);
+    for (id, record) in [("q-1", 1), ("q-2", 2)] {
+        deliver(&room, &mut mailroom, id);
+        rest(&mut mailroom, record);
+        assert!(!mailroom.wants_rest(), "the snapshot was taken up");
+        let name = format!(".settled/snapshots/{record:020}.snapshot");
+        assert!(room.path(&name).exists(), "{name}");
+    }
+    drop(mailroom);
+    let (mailroom, recovery) = Mailroom::open(room.root()).expect("a start");
+    assert_eq!((recovery.snapshot, mailroom.undelivered()), (Some(2), 2));
+    drop(mailroom);
+    std::fs::remove_file(room.path("agents/codex/inbox")).expect("what was in the way");
+    let (mut mailroom, recovery) = Mailroom::open(room.root()).expect("a start");
+    assert_eq!((recovery.snapshot, recovery.pass.delivered), (Some(2), 2));
+    mailroom.checkpoint().expect("a checkpoint");
+    drop(mailroom);
+    // Its reader takes one: it does not come again.
+    std::fs::remove_file(room.path("agents/codex/inbox/q-1.yaml")).expect("a message");
+    let (_, recovery) = Mailroom::open(room.root()).expect("a start");
+    assert_eq!((recovery.snapshot, recovery.pass.delivered), (Some(2), 0));
+    assert!(room.path("agents/codex/inbox/q-2.yaml").exists());
+    assert!(!room.path("agents/codex/inbox/q-1.yaml").exists());
+}
+
 #[test]
 fn a_closed_mailbox_keeps_no_old_files() {
     let room = Room::new();
     let mut mailroom = keeping(&room, true);
     deliver(&room, &mut mailroom, "q-1");
-    std::fs::remove_dir_all(room.path("agents/codex/inbox")).expect("an inbox");
-    std::fs::write(room.path("agents/codex/inbox"), "closed").expect("a file");
+    close(&room);
     deliver(&room, &mut mailroom, "q-2");
     rest(&mut mailroom, 5_000);
     assert!(!is_kept(&room, "q-1"));
@@ -81,9 +124,7 @@ fn a_closed_mailbox_keeps_no_old_files() {
 fn a_mailroom_wants_rest_from_when_a_snapshot_is_due_until_it_is_taken_up() {
     let room = Room::new();
     let mut mailroom = Mailroom::open(room.root()).expect("a start").0;
-    let mut config = Config::default();
-    config.ledger.snapshot_records = 1;
-    mailroom.reconfigure(config).expect("a config");
+    make_snapshots(&mut mailroom);
     assert!(!mailroom.wants_rest(), "there is no record yet");
     deliver(&room, &mut mailroom, "q-1");
     assert!(mailroom.wants_rest(), "a snapshot is due");

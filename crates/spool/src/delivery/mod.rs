@@ -23,7 +23,7 @@ use self::checkpoint::Touched;
 pub(crate) use self::cursor::Cursors;
 use self::cursor::{Progress, Trust};
 use self::group::GROUP_MAX;
-pub(crate) use self::heads::Heads;
+pub(crate) use self::heads::{Heads, LaneHead};
 pub use self::lane::Lane;
 use self::note::CursorNote;
 pub(crate) use self::note::Pos;
@@ -122,16 +122,33 @@ impl Backlog {
         })
     }
 
-    pub(crate) fn cursors(&self) -> &Cursors {
-        &self.cursors
+    /// Reads the records that the lanes still need from before a snapshot. An error says why it cannot replace the
+    /// records up to there.
+    pub(crate) fn owed(&self, root: &OpenRoot, heads: &Heads) -> Result<Vec<Entry>, String> {
+        match heads.lacking(&|lane| self.cursors.done(&self.boot, lane)) {
+            Some(lane) => Err(format!("{lane} still needs records from before it")),
+            None => heads.read_owed(root),
+        }
     }
 
-    /// Adds lanes whose records a snapshot replaced: each has followed the ledger past them.
-    pub(crate) fn know(&mut self, heads: &Heads) {
+    /// Adds the lanes of a snapshot, and the records that they still need from before it.
+    pub(crate) fn know(&mut self, heads: &Heads, owed: Vec<Entry>) {
         for (lane, _) in heads.iter() {
             if self.homes.follow(lane) {
                 self.queue(lane.clone());
             }
+        }
+        for entry in owed {
+            self.admit(items_of(&Arc::new(entry)));
+        }
+    }
+
+    /// Returns the item up to which a lane survives a power cut. A lane that this host does not follow needs nothing.
+    pub(crate) fn durable(&mut self, lane: &Lane) -> Pos {
+        if self.homes.follow(lane) {
+            self.queue(lane.clone()).progress.durable
+        } else {
+            Pos::END
         }
     }
 
@@ -506,9 +523,15 @@ impl Lanes {
         judged
     }
 
-    /// Returns whether nothing waits and everything done survives a power cut.
-    pub(crate) fn are_at_rest(&self) -> bool {
-        self.waiting() == 0 && self.touched.lanes.is_empty() && !self.cursors_made
+    /// Returns the lanes of which a power cut could undo something or which have work left, each with the item up to
+    /// which it survives one. `None` while a lane that is not parked has work, or while a power cut could undo a cursor.
+    pub(crate) fn owing(&self) -> Option<BTreeMap<Lane, Pos>> {
+        let owes = |queue: &&LaneQueue| {
+            !queue.items.is_empty() || queue.progress.durable < queue.progress.done
+        };
+        let owing = self.queues.values().filter(owes);
+        let owing = owing.map(|queue| (queue.lane.clone(), queue.progress.durable));
+        (self.is_delivered() && !self.cursors_made).then(|| owing.collect())
     }
 }
 

@@ -21,9 +21,11 @@ pub(crate) struct Pos {
 impl Pos {
     /// Before every file.
     pub(crate) const START: Pos = Pos { seq: 0, n: 0 };
+    /// After every file.
+    pub(crate) const END: Pos = Pos::end_of(u64::MAX);
 
     /// After every file of record `seq`.
-    pub(crate) fn end_of(seq: u64) -> Pos {
+    pub(crate) const fn end_of(seq: u64) -> Pos {
         Pos { seq, n: 999_999 }
     }
 }

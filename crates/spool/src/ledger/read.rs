@@ -10,6 +10,8 @@ use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::sync_channel;
 
+use serde::{Deserialize, Serialize};
+
 use super::line::{self, NotALine};
 use crate::layout::{self, Layout};
 use crate::{Digest, Entry, FileName, SpoolError, dirs};
@@ -44,7 +46,8 @@ pub struct Verified {
     pub torn: Option<TornTail>,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// The place of a record's line.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct LedgerPosition {
     /// The record's number; 0 before the first.
     pub(crate) seq: u64,
@@ -135,15 +138,21 @@ impl LedgerEnd {
     }
 }
 
+/// A record as it is read.
+pub(crate) struct LedgerRecord {
+    pub(crate) entry: Entry,
+    pub(crate) place: LedgerPosition,
+}
+
 /// A visitor of the ledger.
-pub(crate) type Visit<'a> = dyn FnMut(Entry) -> Result<(), SpoolError> + 'a;
+pub(crate) type Visit<'a> = dyn FnMut(LedgerRecord) -> Result<(), SpoolError> + 'a;
 
 /// The result of a fold's computation from a record on another thread.
 pub type Ahead = Box<dyn Any + Send>;
 
 /// What another thread computes from each record, and the visitor that gets it.
 pub(crate) type VisitAhead<'a, T> = (
-    &'a (dyn Fn(Entry) -> T + Sync),
+    &'a (dyn Fn(LedgerRecord) -> T + Sync),
     &'a mut dyn FnMut(T) -> Result<(), SpoolError>,
 );
 
@@ -166,7 +175,7 @@ pub(crate) fn read(
     visit: &mut Visit<'_>,
 ) -> Result<LedgerEnd, SpoolError> {
     let segments = Segments::list(disk, layout, dir)?;
-    let read = |tell: &mut Tell<'_, Entry>| segments.read(stretch, tell);
+    let read = |tell: &mut Tell<'_, LedgerRecord>| segments.read(stretch, tell);
     portioned(segments.is_long(&stretch.from), read, visit)
 }
 
@@ -182,8 +191,8 @@ pub(crate) fn read_ahead<T: Send>(
     let segments = Segments::list(disk, layout, dir)?;
     let is_long = segments.is_long(&stretch.from);
     let reading = |tell: &mut Tell<'_, T>| {
-        let read = |tell: &mut Tell<'_, Entry>| segments.read(stretch, tell);
-        portioned(is_long, read, &mut |entry| match tell(ahead(entry)) {
+        let read = |tell: &mut Tell<'_, LedgerRecord>| segments.read(stretch, tell);
+        portioned(is_long, read, &mut |record| match tell(ahead(record)) {
             ControlFlow::Continue(()) => Ok(()),
             // The visitor reports its own error.
             ControlFlow::Break(()) => Err(SpoolError::Stopped { why: String::new() }),
@@ -296,7 +305,11 @@ impl<'a> Segments<'a> {
     }
 
     /// Reads until the end or until nobody listens any more.
-    fn read(&self, stretch: &Stretch, tell: &mut Tell<'_, Entry>) -> Result<LedgerEnd, SpoolError> {
+    fn read(
+        &self,
+        stretch: &Stretch,
+        tell: &mut Tell<'_, LedgerRecord>,
+    ) -> Result<LedgerEnd, SpoolError> {
         let (all, from) = (&self.all, &stretch.from);
         let mut end = LedgerEnd {
             place: from.clone(),
@@ -364,7 +377,7 @@ impl<R: BufRead> Reading<R> {
     fn run(
         mut self,
         end: &mut LedgerEnd,
-        tell: &mut Tell<'_, Entry>,
+        tell: &mut Tell<'_, LedgerRecord>,
     ) -> Result<ControlFlow<(), u64>, SpoolError> {
         let mut bytes = Vec::with_capacity(8 * 1024);
         while end.place.seq < self.to && self.next(&mut bytes)? {
@@ -380,7 +393,8 @@ impl<R: BufRead> Reading<R> {
                         line_begin,
                         offset,
                     };
-                    if tell(entry).is_break() {
+                    let place = end.place.clone();
+                    if tell(LedgerRecord { entry, place }).is_break() {
                         return Ok(ControlFlow::Break(()));
                     }
                 }

@@ -53,8 +53,8 @@ impl Local {
     /// Returns the batches that extend beyond record `seq`.
     fn batches_beyond(&self, seq: u64) -> Result<Vec<Batch>, SpoolError> {
         let mut entries: Vec<Arc<Entry>> = Vec::new();
-        stretch::read(&self.root, &Stretch::default(), &mut |entry| {
-            entries.push(Arc::new(entry));
+        stretch::read(&self.root, &Stretch::default(), &mut |record| {
+            entries.push(Arc::new(record.entry));
             Ok(())
         })?;
         let mut batches = Batch::split(entries, Head::EMPTY);

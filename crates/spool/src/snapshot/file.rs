@@ -4,15 +4,20 @@
 
 use std::io::{self, BufRead, BufReader, Read};
 
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::Digest;
-use crate::delivery::{Heads, Lane, Pos};
+use crate::delivery::{Heads, Lane, LaneHead, Pos};
+use crate::ledger::read::{LedgerEnd, LedgerPosition};
 use disk::{self, Disk, FileStream, Handle};
 use sorted_rows::Hasher;
 
-/// The version of the file's form that this program writes and reads; `form` is the version of the caller's lines.
-const VERSION: u32 = 2;
+/// The newest version of the file's form, which this program writes if a lane still needs a record; `form` is the
+/// version of the caller's lines.
+const VERSION: u32 = 3;
+/// The version of a file in which no lane does. A program that knows no other reads and writes it.
+const VERSION_AT_REST: u32 = 2;
 
 /// The word that every snapshot begins with.
 const KIND: &str = "snapshot";
@@ -27,6 +32,9 @@ const READ_AHEAD: usize = 32 * 1024;
 const LINE_MAX: u64 = 64 * 1024 * 1024;
 
 const LANE: &[u8] = b"lane ";
+/// Follows the line of a lane that still needs records: the item after which it needs all. A line for each follows.
+const AFTER: &[u8] = b"after ";
+const OWED: &[u8] = b"owed ";
 const BENEATH: &[u8] = b"beneath ";
 const END: &[u8] = b"end ";
 
@@ -48,21 +56,16 @@ pub(super) struct Title {
 }
 
 impl Title {
-    pub(super) fn new(
-        form: String,
-        seq: u64,
-        digest: Digest,
-        line_begin: u64,
-        segments: Vec<(u64, u64)>,
-    ) -> Title {
+    pub(super) fn new(form: String, end: &LedgerEnd, heads: &Heads) -> Title {
+        let is_at_rest = heads.iter().all(|(_, head)| head.owed.is_empty());
         Title {
             settled: KIND.to_owned(),
-            v: VERSION,
+            v: if is_at_rest { VERSION_AT_REST } else { VERSION },
             form,
-            seq,
-            digest,
-            line_begin,
-            segments,
+            seq: end.place.seq,
+            digest: end.place.digest,
+            line_begin: end.place.line_begin,
+            segments: end.segments.clone(),
         }
     }
 
@@ -74,9 +77,9 @@ impl Title {
         }
         let kind: Preamble = serde_json::from_slice(line)
             .map_err(|error| format!("its first line cannot be read: {error}"))?;
-        if kind.settled != KIND || kind.v != VERSION {
+        if kind.settled != KIND || !(VERSION_AT_REST..=VERSION).contains(&kind.v) {
             return Err(format!(
-                "it is of version {}, this program reads {VERSION}",
+                "it is of version {}, this program reads {VERSION_AT_REST} to {VERSION}",
                 kind.v
             ));
         }
@@ -125,10 +128,26 @@ impl<'a> SnapshotWriter<'a> {
     }
 
     pub(super) fn lanes(&mut self, heads: &Heads) -> io::Result<()> {
-        heads.iter().try_for_each(|(lane, pos)| {
-            let line = serde_json::to_vec(&(lane.to_string(), pos.seq, pos.n))?;
-            self.line(LANE, &line)
-        })
+        for (
+            lane,
+            LaneHead {
+                last,
+                owed_after,
+                owed,
+            },
+        ) in heads.iter()
+        {
+            let line = serde_json::to_vec(&(lane.to_string(), last.seq, last.n))?;
+            self.line(LANE, &line)?;
+            if owed.is_empty() {
+                continue;
+            }
+            self.line(AFTER, &serde_json::to_vec(&(owed_after.seq, owed_after.n))?)?;
+            for (pos, place) in owed {
+                self.line(OWED, &serde_json::to_vec(&(pos.n, place))?)?;
+            }
+        }
+        Ok(())
     }
 
     /// Names the snapshots whose rows this one shares, the newest first, each by its last record and its checksum.
@@ -175,6 +194,11 @@ impl<'a> SnapshotWriter<'a> {
     }
 }
 
+/// Reads what a line says of a lane.
+fn of_lane<T: DeserializeOwned>(text: &[u8]) -> Result<T, String> {
+    serde_json::from_slice(text).map_err(|error| format!("a lane's line cannot be read: {error}"))
+}
+
 /// Reads a snapshot's head.
 pub(super) struct SnapshotReader<'a> {
     bytes: BufReader<FileStream<'a>>,
@@ -206,30 +230,42 @@ impl<'a> SnapshotReader<'a> {
     /// Reads the lines of the lanes.
     pub(super) fn lanes(&mut self) -> Result<Heads, String> {
         let mut heads = Heads::default();
-        loop {
-            let line = self.next()?;
-            let Some(text) = line.strip_prefix(LANE) else {
-                self.ahead = Some(line);
-                return Ok(heads);
-            };
-            let (lane, seq, n): (String, u64, u32) = serde_json::from_slice(text)
-                .map_err(|error| format!("a lane's line cannot be read: {error}"))?;
+        while let Some(text) = self.line_of(LANE)? {
+            let (lane, seq, n): (String, u64, u32) = of_lane(&text)?;
             let lane = Lane::read(&lane).ok_or_else(|| format!("`{lane}` is not a lane"))?;
-            heads.insert(lane, Pos { seq, n });
-            self.count(&line);
+            let last = Pos { seq, n };
+            let Some(text) = self.line_of(AFTER)? else {
+                heads.insert(lane, last, last);
+                continue;
+            };
+            let (seq, n) = of_lane(&text)?;
+            heads.insert(lane.clone(), last, Pos { seq, n });
+            while let Some(text) = self.line_of(OWED)? {
+                let (n, place): (u32, LedgerPosition) = of_lane(&text)?;
+                heads.owe(&lane, Pos { seq: place.seq, n }, place);
+            }
         }
+        Ok(heads)
+    }
+
+    /// Returns what follows this word if the next line begins with it.
+    fn line_of(&mut self, word: &[u8]) -> Result<Option<Vec<u8>>, String> {
+        let line = self.line()?;
+        let Some(text) = line.strip_prefix(word) else {
+            self.ahead = Some(line);
+            return Ok(None);
+        };
+        let text = text.to_vec();
+        self.count(&line);
+        Ok(Some(text))
     }
 
     /// Reads the line that names the snapshots beneath this one.
     pub(super) fn beneath(&mut self) -> Result<Vec<(u64, Digest)>, String> {
-        let line = self.line()?;
-        let named = line
-            .strip_prefix(BENEATH)
-            .ok_or("it does not say whose rows it has")?;
-        let named = serde_json::from_slice(named)
-            .map_err(|error| format!("the line of those beneath cannot be read: {error}"))?;
-        self.count(&line);
-        Ok(named)
+        let named = self.line_of(BENEATH)?;
+        let named = named.ok_or("it does not say whose rows it has")?;
+        serde_json::from_slice(&named)
+            .map_err(|error| format!("the line of those beneath cannot be read: {error}"))
     }
 
     /// Returns the next of the caller's lines; after the last one, checks that the head is complete.

@@ -7,10 +7,10 @@ use std::sync::mpsc::sync_channel;
 
 use super::file::{SnapshotReader, Title};
 use super::{Fold, PassedOver, list};
-use crate::delivery::{Cursors, Heads};
+use crate::delivery::Heads;
 use crate::ledger::read::{LedgerPosition, Stretch};
 use crate::root::{Dir, OpenRoot};
-use crate::{Digest, FileName, SpoolError, dirs, layout, stretch};
+use crate::{Digest, Entry, FileName, SpoolError, dirs, layout, stretch};
 use disk::{FileKind, Handle, OpenMode, if_there};
 use sorted_rows::{Layer, Rows};
 
@@ -24,8 +24,10 @@ pub(crate) struct LoadedSnapshot {
     pub(crate) place: LedgerPosition,
     /// The number of ledger bytes that need not be read.
     pub(crate) bytes: u64,
-    /// The lanes' last items up to there.
+    /// The lanes up to there.
     pub(crate) heads: Heads,
+    /// The records that lanes still need from before it, as far as the caller wanted them.
+    pub(crate) owed: Vec<Entry>,
     /// Its rows.
     pub(crate) rows: Arc<Rows>,
 }
@@ -38,6 +40,13 @@ pub(crate) enum Checked {
     /// Each before it is used: for a process that reads a few.
     WhatIsRead,
 }
+
+/// Returns the records that the caller's lanes still need from before a snapshot; an error says why they cannot do with
+/// it.
+pub(crate) type Owed<'a> = &'a dyn Fn(&Heads) -> Result<Vec<Entry>, String>;
+
+/// For a caller that delivers nothing.
+pub(crate) const NO_LANES: Owed<'static> = &|_| Ok(Vec::new());
 
 /// Why a snapshot is not loaded.
 pub(super) enum NotTaken {
@@ -53,18 +62,18 @@ impl From<String> for NotTaken {
     }
 }
 
-/// Loads the newest usable snapshot up to record `seq_max`, or clears the fold. With cursors given, a snapshot cannot
-/// be used if a lane still needs a record from before it. An intact snapshot that contradicts the ledger is an error.
+/// Loads the newest usable snapshot up to record `seq_max`, or clears the fold. An intact snapshot that contradicts the
+/// ledger is an error.
 pub(crate) fn load_newest(
     root: &OpenRoot,
-    (cursors, checked): (Option<&Cursors>, Checked),
+    (owed, checked): (Owed<'_>, Checked),
     seq_max: u64,
     fold: &mut dyn Fold,
 ) -> Result<(Option<LoadedSnapshot>, Vec<PassedOver>), SpoolError> {
     let mut passed_over = Vec::new();
     fold.clear();
     for (seq, name) in list(root)?.into_iter().filter(|(seq, _)| *seq <= seq_max) {
-        match load(root, (cursors, checked), seq, &name, fold) {
+        match load(root, (owed, checked), seq, &name, fold) {
             Ok(taken) => return Ok((Some(taken), passed_over)),
             Err(why) => {
                 fold.clear();
@@ -87,7 +96,7 @@ pub(crate) fn load_newest(
 /// Loads this snapshot; an error says why it cannot be used.
 pub(super) fn load(
     root: &OpenRoot,
-    (cursors, checked): (Option<&Cursors>, Checked),
+    (owed, checked): (Owed<'_>, Checked),
     seq: u64,
     name: &FileName,
     fold: &mut dyn Fold,
@@ -121,9 +130,7 @@ pub(super) fn load(
         return Err(format!("its form is {}, this program's is {form}", title.form).into());
     }
     let heads = reader.lanes()?;
-    if let Some(lane) = cursors.and_then(|cursors| cursors.behind(&root.boot, &heads)) {
-        return Err(format!("{lane} still needs records from before it").into());
-    }
+    let owed = owed(&heads)?;
     let rows = Arc::new(rows(root, &dir, (seq, name), &reader.beneath()?, checked)?);
     fill(reader, &rows, fold)?;
     let bytes = title.segments.iter().map(|(_, len)| len).sum();
@@ -131,8 +138,16 @@ pub(super) fn load(
         place,
         bytes,
         heads,
+        owed,
         rows,
     })
+}
+
+/// Reads the lanes of a snapshot alone.
+pub(super) fn heads_of(root: &OpenRoot, name: &FileName) -> Result<Heads, String> {
+    let dir = root.dir(dirs::SNAPSHOTS.as_ref());
+    let file = open(root, &dir.map_err(|error| error.chain())?, name)?;
+    SnapshotReader::new(&*root.disk, &file)?.0.lanes()
 }
 
 fn open(root: &OpenRoot, dir: &Dir, name: &FileName) -> Result<Handle, String> {

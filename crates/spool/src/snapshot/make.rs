@@ -1,15 +1,16 @@
 //! Makes a snapshot from the ledger while the daemon goes on serving: everything in it was durable before, and is
 //! folded by the same calls that a start makes.
 
+use std::collections::BTreeMap;
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::file::{SnapshotWriter, Title};
-use super::load::{Checked, load_newest, rows_of};
+use super::load::{Checked, Owed, load_newest, rows_of};
 use super::{Fold, list};
-use crate::delivery::{Heads, items_of};
-use crate::ledger::read::{LedgerEnd, Stretch};
+use crate::delivery::{Heads, Lane, Pos, items_of};
+use crate::ledger::read::{LedgerEnd, LedgerRecord, Stretch};
 use crate::root::{Dir, DirState, OpenRoot};
 use crate::{Spool, SpoolError, dirs, layout, stretch};
 use disk::{Handle, OpenMode};
@@ -19,6 +20,9 @@ use sorted_rows::{Layer, LayerWriter, Rows, merged, named};
 pub struct SnapshotMaker {
     root: OpenRoot,
     seq: u64,
+    /// The lanes that still need records, each with the item up to which it survived a power cut when this was made.
+    /// They may go on meanwhile.
+    owing: BTreeMap<Lane, Pos>,
 }
 
 /// A new snapshot.
@@ -43,16 +47,16 @@ pub(crate) struct NewSnapshot<'a> {
 }
 
 impl Spool {
-    /// Returns a maker for a snapshot of all current records. `None` while a file waits to be made or put away, or
-    /// while a power cut could undo one: the next start would still need the records before it.
+    /// Returns a maker for a snapshot of all current records. `None` while a lane that is not parked has work. The
+    /// snapshot lists the records that parked lanes still need, and those whose files a power cut could undo.
     pub fn snapshot_maker(&self) -> Result<Option<SnapshotMaker>, SpoolError> {
         self.ledger.stopped()?;
         let seq = self.next_seq() - 1;
-        if seq == 0 || !self.lanes.are_at_rest() {
+        let Some(owing) = self.lanes.owing().filter(|_| seq > 0) else {
             return Ok(None);
-        }
+        };
         let root = OpenRoot::look_at(self.root.layout.root(), Arc::clone(&self.root.disk))?;
-        Ok(Some(SnapshotMaker { root, seq }))
+        Ok(Some(SnapshotMaker { root, seq, owing }))
     }
 
     /// Returns the size of the ledger's segments in bytes.
@@ -66,14 +70,21 @@ impl SnapshotMaker {
     /// the one that was used and those whose rows are still needed. After an error nothing has changed.
     pub fn make(&self, fold: &mut dyn Fold) -> Result<SnapshotInfo, SpoolError> {
         let root = &self.root;
-        let (taken, _) = load_newest(root, (None, Checked::WhatIsRead), self.seq, fold)?;
+        let durable = |lane: &Lane| self.owing.get(lane).copied().unwrap_or(Pos::END);
+        let lists_all = |heads: &Heads| match heads.lacking(&|lane| Some(durable(lane))) {
+            Some(lane) => Err(format!("it does not list what {lane} needs")),
+            None => Ok(Vec::new()),
+        };
+        let with = (&lists_all as Owed<'_>, Checked::WhatIsRead);
+        let (taken, _) = load_newest(root, with, self.seq, fold)?;
         let (from, mut heads, before) = taken.map_or_else(Default::default, |taken| {
             (taken.place, taken.heads, Some(taken.rows))
         });
+        heads.renew(&mut |lane| durable(lane));
         let stretch = Stretch { from, to: self.seq };
-        let end = stretch::read(root, &stretch, &mut |entry| {
+        let end = stretch::read(root, &stretch, &mut |LedgerRecord { entry, place }| {
             let entry = Arc::new(entry);
-            heads.note(&items_of(&entry));
+            heads.note(&items_of(&entry), &place, &mut |lane| durable(lane));
             fold.add(&entry).map_err(|source| SpoolError::Visit {
                 seq: entry.seq,
                 source,
@@ -106,23 +117,17 @@ pub(crate) fn write(
     end: &LedgerEnd,
     new: &NewSnapshot<'_>,
 ) -> Result<SnapshotInfo, SpoolError> {
-    let place = &end.place;
-    let title = Title::new(
-        new.fold.form(),
-        place.seq,
-        place.digest,
-        place.line_begin,
-        end.segments.clone(),
-    );
+    let seq = end.place.seq;
+    let title = Title::new(new.fold.form(), end, new.heads);
     let dir = directory(root)?;
-    let name = layout::snapshot_name(place.seq);
+    let name = layout::snapshot_name(seq);
     let bytes = write_file(root, &dir, &title, new)?;
-    let rows = Arc::new(rows_of(root, place.seq)?);
+    let rows = Arc::new(rows_of(root, seq)?);
     tidy(root, &dir, &[Some(&rows), new.before.as_deref()])?;
     let path = root.path(&dir.path).join(name);
     Ok(SnapshotInfo {
         path,
-        seq: place.seq,
+        seq,
         bytes,
         rows,
     })

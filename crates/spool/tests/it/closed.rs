@@ -7,7 +7,7 @@ use spool::{Away, FaultyDisk, Original, Spool};
 
 use crate::daemon::{BOOT, OTHER_BOOT, Workspace, inbox, name, notice};
 
-fn open(workspace: &Workspace, boot: &str) -> spool::Opened {
+fn start(workspace: &Workspace, boot: &str) -> spool::Opened {
     Spool::open(
         workspace.root(),
         Arc::new(FaultyDisk::new(boot)),
@@ -18,22 +18,22 @@ fn open(workspace: &Workspace, boot: &str) -> spool::Opened {
 
 /// Delivers a notice to each of two agents; then codex's inbox is closed, for root as well.
 fn one_of_two_is_closed(workspace: &Workspace) -> Spool {
-    let mut spool = open(workspace, BOOT).spool;
+    let mut spool = start(workspace, BOOT).spool;
     let drafts = ["claude", "codex"].map(|agent| notice(inbox(agent), "a.yaml", "first"));
     spool.commit(1, drafts.into()).expect("a commit");
     assert_eq!(spool.deliver(0).expect("a pass").delivered, 2);
-    swap(workspace.path("agents/codex/inbox").as_ref());
+    close(workspace.path("agents/codex/inbox").as_ref());
     spool
 }
 
-/// Puts a file in the place of a directory.
-fn swap(directory: &Path) {
+/// Puts a file in the place of a directory: it is closed, for root as well.
+pub(crate) fn close(directory: &Path) {
     std::fs::rename(directory, directory.with_extension("away")).expect("a directory");
     std::fs::write(directory, "in the way").expect("a file");
 }
 
 /// Puts the directory back.
-fn swap_back(directory: &Path) {
+pub(crate) fn open(directory: &Path) {
     std::fs::remove_file(directory).expect("what was in the way");
     std::fs::rename(directory.with_extension("away"), directory).expect("a directory");
 }
@@ -45,12 +45,12 @@ fn a_checkpoint_leaves_out_only_the_lane_whose_directory_is_closed() {
     let error = spool.checkpoint().expect_err("a closed directory is told");
     assert!(error.is_retryable(), "{error}");
     drop(spool);
-    swap_back(workspace.path("agents/codex/inbox").as_ref());
+    open(workspace.path("agents/codex/inbox").as_ref());
     for agent in ["claude", "codex"] {
         std::fs::remove_file(workspace.path(&format!("agents/{agent}/inbox/a.yaml")))
             .expect("a notice");
     }
-    let again = open(&workspace, OTHER_BOOT).recovery.pass.redelivered;
+    let again = start(&workspace, OTHER_BOOT).recovery.pass.redelivered;
     let again: Vec<_> = again.iter().map(|placed| placed.mailbox.clone()).collect();
     assert_eq!(again, [inbox("codex")], "the other one is durable");
 }
@@ -60,12 +60,12 @@ fn what_a_closed_directory_held_back_is_made_durable_once_it_is_open_again() {
     let workspace = Workspace::new(&["claude", "codex"]);
     let mut spool = one_of_two_is_closed(&workspace);
     spool.checkpoint().expect_err("a closed directory is told");
-    swap_back(workspace.path("agents/codex/inbox").as_ref());
+    open(workspace.path("agents/codex/inbox").as_ref());
     spool.checkpoint().expect("a checkpoint");
     drop(spool);
     std::fs::remove_file(workspace.path("agents/codex/inbox/a.yaml")).expect("a notice");
     assert!(
-        open(&workspace, OTHER_BOOT)
+        start(&workspace, OTHER_BOOT)
             .recovery
             .pass
             .redelivered

@@ -18,6 +18,7 @@ mod slices;
 mod snapshot;
 mod snapshot_fold;
 mod snapshot_kill;
+mod snapshot_owed;
 mod snapshot_rows;
 mod tail;
 mod unsynced;

@@ -226,7 +226,7 @@ fn without_one_that_is_of_use_all_is_read() {
                 let text = workspace
                     .read(path)
                     .expect("a snapshot")
-                    .replace("\"v\":2", "\"v\":3");
+                    .replace("\"v\":2", "\"v\":4");
                 workspace.write(path, &text);
             }
         }),
@@ -307,10 +307,6 @@ fn a_power_cut_behind_it_is_mended_from_it_and_one_before_it_needs_all_records()
     write_some(&workspace, "4");
     let mut daemon = resumed(&workspace, BOOT);
     daemon.step(LATER).expect("a step");
-    assert!(
-        daemon.spool.snapshot_maker().expect("an answer").is_none(),
-        "a power cut could still undo it"
-    );
     drop(daemon);
     std::fs::remove_file(taken.join("a-4.yaml")).expect("a delivered file");
     let daemon = resumed(&workspace, OTHER_BOOT);

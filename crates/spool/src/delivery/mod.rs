@@ -125,7 +125,11 @@ impl Backlog {
     /// Reads the records that the lanes still need from before a snapshot. An error says why it cannot replace the
     /// records up to there.
     pub(crate) fn owed(&self, root: &OpenRoot, heads: &Heads) -> Result<Vec<Entry>, String> {
-        match heads.lacking(&|lane| self.cursors.done(&self.boot, lane)) {
+        let done = |lane: &Lane| match self.homes.follow(lane) {
+            true => self.cursors.done(&self.boot, lane),
+            false => Some(Pos::END),
+        };
+        match heads.lacking(&done) {
             Some(lane) => Err(format!("{lane} still needs records from before it")),
             None => heads.read_owed(root),
         }

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use std::thread::{self, ThreadId};
 
 use spool::{
-    Agreement, Ahead, Digest, Entry, FaultyDisk, Fold, RowKey, Rows, Spool, SpoolError, VisitError,
-    fold_ledger, read_ledger, verify, verify_with,
+    Agreement, Ahead, Digest, Entry, FaultyDisk, Fold, Homes, RowKey, Rows, Spool, SpoolError,
+    VisitError, fold_ledger, read_ledger, verify, verify_with,
 };
 
 use crate::daemon::{BOOT, Daemon, LATER, OTHER_BOOT, State, Workspace, inbox, notice};
@@ -484,4 +484,25 @@ fn the_newest_and_the_one_before_are_kept() {
     assert_eq!(snapshot(&daemon).expect("the same again"), Some(12));
     drop(daemon);
     assert_eq!(resumed(&workspace, BOOT).recovery.snapshot, Some(12));
+}
+
+#[test]
+fn a_host_starts_from_a_snapshot_and_leaves_the_lanes_of_others_to_them() {
+    let workspace = Workspace::new(&["claude", "codex"]);
+    let start = || {
+        let homes = Homes::of(["codex".to_owned()]);
+        let opened = Spool::resume_at(workspace.root(), disk(), homes, &mut State::default());
+        opened.expect("a start")
+    };
+    let mut spool = start().spool;
+    let drafts = ["claude", "codex"].map(|agent| notice(inbox(agent), "a.yaml", "a"));
+    spool.commit(1, drafts.into()).expect("a commit");
+    spool.deliver(0).expect("a pass");
+    spool.checkpoint().expect("a checkpoint");
+    let maker = spool.snapshot_maker().expect("an answer");
+    let made = maker.expect("a maker").make(&mut State::default());
+    assert_eq!(made.expect("a snapshot").seq, 2);
+    drop(spool);
+    let recovery = start().recovery;
+    assert_eq!(recovery.snapshot, Some(2), "{:?}", recovery.passed_over);
 }

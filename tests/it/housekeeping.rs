@@ -90,6 +90,49 @@ fn mail_that_never_pauses_keeps_no_snapshot_from_being_made() {
     assert!(daemon.terminate().success());
 }
 
+#[test]
+fn a_mailbox_that_is_closed_before_its_files_are_synced_keeps_no_snapshot_from_being_made() {
+    let mailroom = Mailroom::new(&["claude", "codex"]);
+    mailroom.put("settled.toml", "[ledger]\nsnapshot_records = 1\n");
+    let inbox = mailroom.agent("codex", "inbox");
+    let away = inbox.with_extension("away");
+    let cursor = mailroom.root().join(".settled/cursors/codex.inbox.cursor");
+    let daemon = mailroom.serve();
+    let open = || {
+        std::fs::remove_file(&inbox).expect("what was in the way");
+        std::fs::rename(&away, &inbox).expect("an inbox");
+    };
+    let is_told = || daemon.log().contains("could not sync delivered files");
+    // The daemon syncs a second after a delivery: if it was faster than this test, the test tries again.
+    let last = (1..).find(|number: &u32| {
+        ask(&mailroom, &format!("q-{number}"));
+        std::fs::rename(&inbox, &away).expect("an inbox");
+        std::fs::write(&inbox, "closed").expect("a file");
+        let synced = format!("durable   {number:020}.");
+        wait::until("a checkpoint", || {
+            is_told() || settled_tests::read(&cursor).contains(&synced)
+        });
+        is_told() || {
+            open();
+            false
+        }
+    });
+    let last = last.expect("there is no end of numbers");
+    wait::until("a snapshot of the last record", || {
+        snapshots(&mailroom).contains(&format!("{last:020}.snapshot"))
+    });
+    daemon.kill();
+    open();
+    let daemon = mailroom.serve();
+    let log = daemon.log();
+    assert!(
+        log.contains(&format!("read the ledger records={last} snapshot={last}")),
+        "{log}"
+    );
+    assert_eq!(names(&inbox).len(), usize::try_from(last).expect("few"));
+    assert!(daemon.terminate().success());
+}
+
 /// Replaces a text in the snapshot's head by one of the same length, and recomputes all checksums.
 fn resum(path: &std::path::Path, old: &str, new: &str) {
     let bytes = std::fs::read(path).expect("a snapshot");

@@ -301,7 +301,8 @@ impl<'r> Daemon<'r> {
 
     /// The time until the next duty, unless something happens first.
     fn pause(&mut self, now: Moment) -> Duration {
-        if self.schedule.at(Duty::Checkpoint).is_none() {
+        // An agent that closes its mailbox keeps its files unsynced for as long as it likes: nothing else waits for it.
+        if self.schedule.at(Duty::Checkpoint).is_none() || self.unsynced.is_some() {
             self.mailroom.rest(now);
         }
         let wakeups = [

@@ -114,8 +114,10 @@ impl Daemon<'_> {
             self.look_for_changed_originals(now)?;
         }
         self.mailroom.finish(now)?;
-        self.mailroom.checkpoint()?;
+        // An agent that closed its mailbox makes this fail, and keeps no snapshot from being made.
+        let durable = self.mailroom.checkpoint();
         self.mailroom.close();
+        durable?;
         let Pass {
             accepted,
             refused,

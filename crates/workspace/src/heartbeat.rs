@@ -9,6 +9,8 @@ use serde::{Deserialize, Serialize};
 use spool::log::HostKeys;
 use spool::{Digest, HostName, Layout};
 
+use crate::regular_file;
+
 /// The file in `.settled`.
 const FILE: &str = "hosts.json";
 
@@ -111,8 +113,7 @@ pub fn heard(
 
 /// Reads what the daemon last received from each host; empty if there is no readable file.
 pub fn read(root: &Path) -> Vec<HeardHost> {
-    let text = std::fs::read(Layout::new(root).own().join(FILE)).unwrap_or_default();
-    serde_json::from_slice(&text).unwrap_or_default()
+    serde_json::from_slice(&regular_file::read_saved(root, FILE)).unwrap_or_default()
 }
 
 /// Saves what was received, without a sync: hosts repeat what a power cut loses.

@@ -65,8 +65,7 @@ pub struct Alerts {
 
 /// Reads the alerts that the daemon saved last; empty if there is no readable file.
 pub fn read(root: &Path) -> Vec<Alert> {
-    let text = std::fs::read(Layout::new(root).own().join(FILE)).unwrap_or_default();
-    serde_json::from_slice(&text).unwrap_or_default()
+    serde_json::from_slice(&regular_file::read_saved(root, FILE)).unwrap_or_default()
 }
 
 /// Finds the alert that the daemon cannot write to this agent's inbox.

@@ -8,7 +8,7 @@ use std::path::Path;
 
 use rustix::fs::{OFlags, fcntl_setfl};
 use rustix::io::Errno;
-use spool::{Disk as _, Os};
+use spool::{Disk as _, Layout, Os};
 
 /// Reads a regular file of at most `max` bytes. Anything else under that path, a symbolic link included, is `None`.
 /// Waits for nobody.
@@ -26,10 +26,13 @@ fn open_with(path: &Path, flags: OFlags) -> io::Result<File> {
     File::options().read(true).custom_flags(flags).open(path)
 }
 
-/// Reads a file like [`read`], but follows a symbolic link at its end, for files that only the workspace's owner writes.
+/// Reads a file like [`read`], but follows a symbolic link at its end, for files that only the workspace's owner writes. A
+/// link to nothing is `None`: somebody meant a file to be there.
 pub fn read_followed(path: &Path, max: u64) -> io::Result<Option<Vec<u8>>> {
-    let flags = OFlags::NONBLOCK | OFlags::NOCTTY;
-    regular(open_with(path, flags), max)
+    match open_with(path, OFlags::NONBLOCK | OFlags::NOCTTY) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound && path.is_symlink() => Ok(None),
+        opened => regular(opened, max),
+    }
 }
 
 /// Reads a file like [`read`], but follows no symbolic link in any part of `path`, which is relative to `root`, and does
@@ -67,6 +70,16 @@ pub fn read_given(path: &Path, max: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     file.take(max).read_to_end(&mut bytes)?;
     Ok(bytes)
+}
+
+/// The most bytes of a file that the daemon saves in `.settled` beside the ledger.
+const SAVED_MAX: u64 = 16 << 20;
+
+/// Reads a file that the daemon saved in `.settled`; empty if there is no readable one. Agents of the daemon's user can
+/// put anything in its place.
+pub(crate) fn read_saved(root: &Path, file: &str) -> Vec<u8> {
+    let read = read(&Layout::new(root).own().join(file), SAVED_MAX);
+    read.ok().flatten().unwrap_or_default()
 }
 
 fn regular(opened: io::Result<File>, max: u64) -> io::Result<Option<Vec<u8>>> {
@@ -137,6 +150,7 @@ mod tests {
         std::fs::write(at("folder/file"), "four").expect("a file");
         std::os::unix::fs::symlink("folder/file", at("link")).expect("a link");
         std::os::unix::fs::symlink("folder", at("door")).expect("a link");
+        std::os::unix::fs::symlink("nowhere", at("dangling")).expect("a link");
         rustix::fs::mknodat(CWD, at("pipe"), FileType::Fifo, mode, 0).expect("a pipe");
         let _socket = std::os::unix::net::UnixListener::bind(at("socket")).expect("a socket");
         let sparse = File::create(at("sparse")).and_then(|file| file.set_len(1 << 40));
@@ -157,7 +171,9 @@ mod tests {
         }
         let followed = |name: &str| read_followed(&at(name), 1 << 20).expect("an answer");
         assert_eq!(followed("link").as_deref(), Some(&b"four"[..]));
-        assert_eq!((followed("pipe"), followed("door")), (None, None));
+        for name in ["pipe", "door", "dangling"] {
+            assert_eq!(followed(name), None, "{name}");
+        }
         let missing = read(&at("missing"), 4).expect_err("there is none");
         assert_eq!(missing.kind(), io::ErrorKind::NotFound);
         for name in ["door/file", "../file", "/etc/hostname"] {

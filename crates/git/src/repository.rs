@@ -1,15 +1,22 @@
 //! A repository on this machine, asked through `git`.
 
-use std::io::{self, Write as _};
+use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::process::{ChildStdout, Command, Output, Stdio};
+use std::time::Duration;
 
 use message_schema::id::CommitSha;
+
+use crate::child::{self, Ended};
+
+/// The time limit of a call of git unless a caller sets another one: [`Repository::within`].
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A directory in a repository, or a bare repository.
 #[derive(Clone, Debug)]
 pub struct Repository {
     directory: PathBuf,
+    patience: Duration,
 }
 
 /// Git could not run, or gave no usable answer.
@@ -47,7 +54,13 @@ impl Repository {
     pub fn at(directory: &Path) -> Self {
         Self {
             directory: directory.to_owned(),
+            patience: PATIENCE,
         }
+    }
+
+    /// The same repository; a call of git that takes longer than this is ended and fails.
+    pub fn within(self, patience: Duration) -> Self {
+        Self { patience, ..self }
     }
 
     /// Returns the directory given to [`at`](Self::at).
@@ -221,34 +234,40 @@ impl Repository {
         git
     }
 
-    pub(crate) fn not_run(&self, source: io::Error) -> GitError {
-        let directory = self.directory.clone();
-        GitError::NotRun { directory, source }
+    /// Runs a call of git to its end.
+    pub(crate) fn finish(&self, git: Command, input: Option<&[u8]>) -> Result<Output, GitError> {
+        let everything = |mut printed: ChildStdout| {
+            let mut all = Vec::new();
+            printed.read_to_end(&mut all).map(|_| all)
+        };
+        let (stdout, ended) = self.read(git, input, everything)?;
+        let (status, stderr) = (ended.status, ended.stderr);
+        Ok(Output {
+            status,
+            stdout,
+            stderr,
+        })
     }
 
-    /// Runs a call of git to its end.
-    pub(crate) fn finish(
+    /// Runs a call of git whose output `read` reads, all of it or the part that it needs.
+    pub(crate) fn read<T: Send>(
         &self,
-        mut git: Command,
+        git: Command,
         input: Option<&[u8]>,
-    ) -> Result<Output, GitError> {
-        let not_run = |source| self.not_run(source);
-        let mut child = git.spawn().map_err(not_run)?;
-        let mut stdin = child.stdin.take().expect("it was piped");
-        let written = std::thread::scope(|scope| {
-            let writing = scope.spawn(move || stdin.write_all(input.unwrap_or_default()));
-            let output = child.wait_with_output();
-            (
-                writing
-                    .join()
-                    .unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
-                output,
-            )
-        });
-        match written {
-            (Err(error), _) if error.kind() != io::ErrorKind::BrokenPipe => Err(not_run(error)),
-            (Ok(()) | Err(_), output) => output.map_err(not_run),
+        read: impl FnOnce(ChildStdout) -> io::Result<T> + Send,
+    ) -> Result<(T, Ended), GitError> {
+        let done = child::run(git, input.unwrap_or_default(), self.patience, read);
+        done.map_err(|source| self.not_run(source))
+    }
+
+    /// The error of a call that could not run, or that did not end in time.
+    pub(crate) fn not_run(&self, source: io::Error) -> GitError {
+        let directory = self.directory.clone();
+        if source.kind() == io::ErrorKind::TimedOut {
+            let what = format!("git in {}: {source}", directory.display());
+            return GitError::Unusable { what };
         }
+        GitError::NotRun { directory, source }
     }
 }
 

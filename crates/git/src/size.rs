@@ -1,7 +1,7 @@
 //! The size of a commit's files, without making them: a small pack can hold a tree that fills a disk.
 
-use std::io::{BufRead as _, BufReader, Read as _};
-use std::process::Stdio;
+use std::io::{BufRead as _, BufReader};
+use std::process::ChildStdout;
 
 use message_schema::id::CommitSha;
 
@@ -15,28 +15,26 @@ impl Repository {
     /// there, because a few trees can name billions of files.
     pub fn size_up_to(&self, commit: &CommitSha, max: u64) -> Result<Option<u64>, GitError> {
         let args = ["ls-tree", "-r", "-l", "-z", "--full-tree", commit.as_str()];
-        let not_run = |source| self.not_run(source);
-        let mut git = self.command(&args);
-        git.stdin(Stdio::null());
-        let mut child = git.spawn().map_err(not_run)?;
-        let listed = BufReader::new(child.stdout.take().expect("it was piped"));
-        let mut sum: u64 = 0;
-        for entry in listed.split(0) {
-            sum = sum.saturating_add(size(&entry.map_err(not_run)?));
-            if sum > max {
-                // It may have ended by itself.
-                let _ = child.kill();
-                child.wait().map_err(not_run)?;
-                return Ok(None);
+        let sum_up = |listed: ChildStdout| {
+            let mut sum: u64 = 0;
+            for entry in BufReader::new(listed).split(0) {
+                sum = sum.saturating_add(size(&entry?));
+                if sum > max {
+                    return Ok(None);
+                }
             }
-        }
-        let mut errors = String::new();
-        let mut said = child.stderr.take().expect("it was piped");
-        said.read_to_string(&mut errors).map_err(not_run)?;
-        match child.wait().map_err(not_run)?.success() {
-            true => Ok(Some(sum)),
-            false => Err(GitError::Unusable {
-                what: format!("git cannot list the files of {commit}: {}", errors.trim()),
+            Ok(Some(sum))
+        };
+        let (sum, ended) = self.read(self.command(&args), None, sum_up)?;
+        match sum {
+            // Nobody reads the rest, so git fails.
+            None => Ok(None),
+            Some(sum) if ended.status.success() => Ok(Some(sum)),
+            Some(_) => Err(GitError::Unusable {
+                what: format!(
+                    "git cannot list the files of {commit}: {}",
+                    String::from_utf8_lossy(&ended.stderr).trim()
+                ),
             }),
         }
     }

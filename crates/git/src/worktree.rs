@@ -5,10 +5,14 @@ use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use message_schema::id::CommitSha;
 
 use crate::repository::{GitError, Repository};
+
+/// The time limit for each part of a checkout that copies files: a large one takes minutes.
+const COPYING: Duration = Duration::from_secs(600);
 
 impl Repository {
     /// Returns the directory's path below the top of its worktree; empty at the top, and in a bare repository.
@@ -89,7 +93,8 @@ impl Repository {
             source,
             commit.as_str(),
         ];
-        Repository::at(copy).succeeded(&fetch, None, &[])?;
+        let copy = Repository::at(copy).within(COPYING);
+        copy.succeeded(&fetch, None, &[])?;
         Ok(())
     }
 
@@ -209,7 +214,7 @@ pub fn copy_of(tree: &Path) -> PathBuf {
 
 /// Writes the files of a commit into an empty worktree, from a copy of the commit and by the copy's config alone.
 fn fill(tree: &Path, copy: &Path, commit: &CommitSha) -> Result<(), GitError> {
-    let tree = Repository::at(tree);
+    let tree = Repository::at(tree).within(COPYING);
     let asked = ["rev-parse", "--path-format=absolute", "--git-path", "index"];
     let index = tree.succeeded(&asked, None, &[])?;
     let mut git = tree.command(&["read-tree", "--reset", "-u", commit.as_str()]);

@@ -3,6 +3,7 @@
 
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::time::Duration;
 
 use git::{MergeBase, Repository};
 use message_schema::id::CommitSha;
@@ -392,4 +393,34 @@ fn a_branch_is_never_a_tag_of_its_name() {
         error("both"),
         "both is ambiguous: write refs/heads/both or refs/remotes/both"
     );
+}
+
+#[test]
+fn a_pipe_in_the_repository_keeps_nobody_waiting() {
+    let directory = repository();
+    sh(directory.path(), "rm .git/HEAD; mkfifo .git/HEAD");
+    let moment = Duration::from_millis(50);
+    let repository = Repository::at(directory.path()).within(moment);
+    let error = repository.resolve("main").expect_err("it does not answer");
+    let said = error.to_string();
+    assert!(said.contains("took longer than 0.05 s"), "{said}");
+    assert!(
+        said.contains(&directory.path().display().to_string()),
+        "{said}"
+    );
+}
+
+#[test]
+fn files_beyond_a_size_are_not_listed_to_their_end() {
+    let directory = repository();
+    // Each level has its subtree ten times: more files than git could list within the time limit.
+    let levels = "tree=$(git write-tree)
+        for level in 1 2 3 4 5 6 7 8 9 10; do
+            tree=$(for at in 0 1 2 3 4 5 6 7 8 9; do printf '040000 tree %s\t%s\n' $tree $at; done | git mktree)
+        done
+        git commit-tree -m many $tree";
+    let commit = CommitSha::new(sh(directory.path(), levels)).expect("a commit");
+    let repository = Repository::at(directory.path());
+    let size = repository.size_up_to(&commit, 1 << 20).expect("git");
+    assert_eq!(size, None);
 }

@@ -41,6 +41,7 @@ const EDGES: [(&str, &[&str]); 33] = [
     ("inspect", &["workspace", "simulate", "git"]),
     // A run gets a worktree of its own.
     ("runner", &["message-schema", "spool", "git"]),
+    ("logs", &["workspace"]),
     ("daemon", &["mailbox", "runner"]),
     ("pair", &["daemon"]),
     ("screen", &["workspace"]),
@@ -51,13 +52,15 @@ const EDGES: [(&str, &[&str]); 33] = [
     // The live screen and the page are separate programs, because they need many crates.
     ("settled-watch", &["cockpit", "screen"]),
     // A person's orders on the page are the commands' orders.
-    ("settled-page", &["daemon", "cockpit"]),
+    ("settled-page", &["daemon", "cockpit", "logs"]),
     // The logs of shared ledgers, which have network clients, and the daemon on one of them.
-    ("settled-host", &["daemon", "views"]),
+    ("settled-host", &["daemon", "views", "logs"]),
     ("setup", &["workspace"]),
     (
         "settled",
-        &["pair", "demo", "setup", "views", "cockpit", "notifier"],
+        &[
+            "pair", "demo", "setup", "views", "cockpit", "notifier", "logs",
+        ],
     ),
     // It runs the program `settled` and shares no code with it.
     ("settled-mcp", &[]),

@@ -49,7 +49,7 @@ const IDENTITY: u8 = 5;
 
 fn main() -> ExitCode {
     let args = Args::parse();
-    daemon::logs::start(None);
+    logs::start(None);
     match site::serve(&args) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {

@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
-use daemon::logs::{self, LogFormat};
 use daemon::mailroom::{MailroomError, Sharing, SharingState};
 use daemon::serve::{self, DaemonError, ServeEnd, ServedOnce, Tally, Until};
+use logs::{self, LogFormat};
 use message_schema::id::AgentName;
 use message_schema::line::escaped;
 use settled_host::place::HostDirectory;

@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
-use daemon::logs::{self, LogFormat};
 use daemon::mailroom::MailroomError;
 use daemon::serve::{self, DaemonError, Tally, Until};
+use logs::{self, LogFormat};
 use workspace::config::{Config, ConfigError};
 use workspace::directory;
 

@@ -1,7 +1,7 @@
 //! Command-line words for values of rooms that know no command line.
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
-use daemon::logs::LogFormat;
+use logs::LogFormat;
 use mailbox::hooks::Program;
 
 /// The programs whose hooks are known.

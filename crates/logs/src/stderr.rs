@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-use crate::logs::{self, LogFormat};
+use crate::LogFormat;
 
 /// The longest wait for a reader that has kept up so far, in nanoseconds.
 const PATIENCE_NS: i64 = 100_000_000;
@@ -42,7 +42,7 @@ impl Write for Log {
         let mut text = Vec::new();
         if lost > 0 {
             text.extend(IS_CUT.load(Ordering::Relaxed).then_some(b'\n'));
-            text.extend(logs::lost(self.form, lost).as_bytes());
+            text.extend(crate::lost(self.form, lost).as_bytes());
         }
         text.extend(line);
         for (page, bytes) in text.chunks(PAGE).enumerate() {

@@ -1,6 +1,8 @@
 //! Formats the log for people, programs or the journal: one line per event, whatever a name in it contains, and never
 //! the subject or body of a message.
 
+mod stderr;
+
 use std::fmt::{self, Write as _};
 use std::io::IsTerminal as _;
 
@@ -18,7 +20,7 @@ use tracing_subscriber::registry::LookupSpan;
 use tracing_subscriber::util::SubscriberInitExt as _;
 use workspace::clock;
 
-use crate::stderr::Log;
+use self::stderr::Log;
 
 /// The format of a log line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -34,6 +34,7 @@ use workspace::clock::Moment;
 use workspace::error::chain;
 
 use self::live::Live;
+use self::place::PlaceSearch;
 use self::report::{tell_reads, tell_runs, tell_spend, tell_turns};
 use self::run::{MAIL_MS, is_open, unavailable};
 use self::settle::Settling;
@@ -51,6 +52,8 @@ pub(crate) struct Runner {
     settling: Vec<Settling>,
     /// Requests that wait for their reviewer's mail to be judged before its command starts, and since when.
     put_off: BTreeMap<ReviewKey, u64>,
+    /// The searches for the files of runs that are about to start.
+    searches: BTreeMap<ReviewKey, PlaceSearch>,
     /// The authors' turns at each reviewer.
     turns: queue::Turns,
     /// The time of the next attempt to make a run's folder; none while the attempts succeed.
@@ -73,6 +76,7 @@ impl Default for Runner {
             live,
             settling,
             put_off: BTreeMap::new(),
+            searches: BTreeMap::new(),
             turns: queue::Turns::default(),
             held_up_until: None,
             day_turns_at: None,

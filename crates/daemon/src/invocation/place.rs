@@ -1,18 +1,100 @@
 //! Decides which files a command works on: those of the commit under review, in a tree of the run's own, or those in
-//! the agent's `workdir`. Reads the repository but leaves the tree to the keeper, because a large one takes long.
+//! the agent's `workdir`. Reads the repository, on a thread, and leaves the tree to the keeper, because a large one takes
+//! long.
 
+use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
+use std::thread;
+use std::time::Duration;
 
 use git::{GitError, Repository};
 use message_schema::id::CommitSha;
+use review::ReviewKey;
 use runner::checkout::Checkout;
+use workspace::clock;
 use workspace::config::{AgentSection, CheckoutMode};
 use workspace::error::chain;
 
 /// The reason not to start an agent that must not read some files when it has no tree to leave them out of.
 const NOTHING_LEFT_OUT: &str = "`leave_out` needs a tree of the commit under review, and the request names no commit or `workdir` is \
                                 in no repository; `checkout = \"workdir\"` lets the command read all files of `workdir`";
+
+/// The time limit of each question to git.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// The wait for the answer of a search that begins: git nearly always gives it within some milliseconds.
+const PROMPT: Duration = Duration::from_millis(100);
+
+/// Everything on which the place of a run depends.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct PlaceQuestion {
+    pub(super) root: PathBuf,
+    pub(super) agent: AgentSection,
+    /// The commit to compare with, if the request names one.
+    pub(super) base: Option<CommitSha>,
+    /// The commit under review, if the request names one.
+    pub(super) head: Option<CommitSha>,
+}
+
+/// A search for the place of a run, on a thread of its own: others write the repository, and a pipe in place of one of
+/// its files keeps git waiting. The daemon's loop waits for nobody.
+#[derive(Debug)]
+pub(super) struct PlaceSearch {
+    /// The id of the run.
+    pub(super) id: String,
+    question: PlaceQuestion,
+    answer: Receiver<io::Result<CodePlace>>,
+}
+
+impl PlaceSearch {
+    /// Begins a search for the run with this id.
+    fn begin(id: String, question: PlaceQuestion) -> Self {
+        let (tell, answer) = sync_channel(1);
+        let (asked, run) = (question.clone(), id.clone());
+        let search = move || {
+            let commits = (asked.base.as_ref(), asked.head.as_ref());
+            // Nobody listens any more if the request is over.
+            let _ = tell.send(CodePlace::of(&asked.root, &asked.agent, &run, commits));
+        };
+        // Without a thread the channel closes, and the start fails.
+        let _ = thread::Builder::new().spawn(search);
+        Self {
+            id,
+            question,
+            answer,
+        }
+    }
+
+    /// Returns what the search found, and begins another one if none asks this. `None` while it is not over.
+    pub(super) fn found(
+        searches: &mut BTreeMap<ReviewKey, Self>,
+        key: &ReviewKey,
+        question: PlaceQuestion,
+    ) -> Option<(String, io::Result<CodePlace>)> {
+        let known = searches
+            .remove(key)
+            .filter(|known| known.question == question);
+        let wait = if known.is_some() {
+            Duration::ZERO
+        } else {
+            PROMPT
+        };
+        let search = known.unwrap_or_else(|| Self::begin(clock::new_name(), question));
+        match search.answer.recv_timeout(wait) {
+            Ok(answer) => Some((search.id, answer)),
+            Err(RecvTimeoutError::Disconnected) => {
+                let why = "the search for the commit under review did not run to its end";
+                Some((search.id, Err(io::Error::other(why))))
+            }
+            Err(RecvTimeoutError::Timeout) => {
+                searches.insert(key.clone(), search);
+                None
+            }
+        }
+    }
+}
 
 /// The directory a command starts in, and its checkout.
 #[derive(Clone, Debug)]
@@ -26,7 +108,7 @@ pub(super) struct CodePlace {
 impl CodePlace {
     /// Finds the place for a run that reviews this commit, if the commit is known. Fails if the commit could only be
     /// reviewed in files other than its own, or if files must be left out and there is no tree.
-    pub(super) fn of(
+    fn of(
         root: &Path,
         agent: &AgentSection,
         id: &str,
@@ -61,7 +143,7 @@ impl CodePlace {
         (base, head): (Option<&CommitSha>, &CommitSha),
     ) -> Result<Option<Self>, GitError> {
         let workdir = &root.join(&agent.workdir);
-        let repository = Repository::at(workdir);
+        let repository = Repository::at(workdir).within(PATIENCE);
         let commit = match repository.commit(head)? {
             Some(commit) => commit,
             // The repository does not have the commit, so the keeper cannot make the tree and the start fails.

@@ -1,6 +1,7 @@
 //! Decides which waiting requests get a command now, and starts it.
 
 use std::collections::BTreeMap;
+use std::io;
 
 use chrono::{DateTime, Utc};
 use message_schema::id::AgentName;
@@ -10,6 +11,7 @@ use spool::SpoolError;
 use workspace::clock::Moment;
 use workspace::error::chain;
 
+use super::place::{CodePlace, PlaceSearch};
 use super::settle::Settling;
 use super::{MAIL_MS, Runner, start, unavailable};
 use crate::mailroom::Mailroom;
@@ -69,6 +71,7 @@ impl Runner {
     ) -> Result<usize, SpoolError> {
         let due = self.due(mailroom);
         self.put_off.retain(|key, _| due.contains(key));
+        self.searches.retain(|key, _| due.contains(key));
         self.day_turns_at = None;
         let mut told = 0;
         if self.held_up_until.is_some_and(|until| now.mono < until) {
@@ -80,11 +83,20 @@ impl Runner {
             };
             if let Some(used_up) = mailroom.used_up(&reviewer, &[], now) {
                 told += self.put_off_to_the_next_day(mailroom, (&key, &reviewer), &used_up, now)?;
-            } else if self.has_room(mailroom, &reviewer) && self.has_waited(mailroom, &key, now) {
-                let Some(folder) = self.folder(mailroom, &key, now) else {
+            } else if self.has_room(mailroom, (&key, &reviewer))
+                && self.has_waited(mailroom, &key, now)
+            {
+                let question = start::place_question(mailroom, &key);
+                let found =
+                    question.and_then(|asked| PlaceSearch::found(&mut self.searches, &key, asked));
+                let Some((id, place)) = found else {
+                    continue;
+                };
+                let Some(folder) = self.folder(mailroom, (&key, &id), now) else {
                     break;
                 };
-                told += usize::from(self.begin(mailroom, (&key, &reviewer), folder, now)?);
+                told +=
+                    usize::from(self.begin(mailroom, (&key, &reviewer), (folder, place), now)?);
             }
         }
         Ok(told)
@@ -116,7 +128,7 @@ impl Runner {
         &mut self,
         mailroom: &mut Mailroom,
         (key, reviewer): (&ReviewKey, &AgentName),
-        folder: Folder,
+        (folder, place): (Folder, io::Result<CodePlace>),
         now: Moment,
     ) -> Result<bool, SpoolError> {
         let is_recorded = mailroom
@@ -133,7 +145,9 @@ impl Runner {
             folder.remove();
             return Ok(is_recorded);
         }
-        match start::start(mailroom, key, folder, &self.tell, now) {
+        let started =
+            place.and_then(|place| start::start(mailroom, key, (folder, place), &self.tell, now));
+        match started {
             Ok(live) => self.live.push(live),
             Err(error) => {
                 let failed = Settling::not_started(key, mailroom, &error, now);
@@ -175,8 +189,13 @@ impl Runner {
     }
 
     /// Makes the folder of a run. Logs a failure once until it succeeds again.
-    fn folder(&mut self, mailroom: &Mailroom, key: &ReviewKey, now: Moment) -> Option<Folder> {
-        match start::prepare(mailroom, key) {
+    fn folder(
+        &mut self,
+        mailroom: &Mailroom,
+        (key, id): (&ReviewKey, &str),
+        now: Moment,
+    ) -> Option<Folder> {
+        match start::prepare(mailroom, key, id) {
             Ok(folder) => {
                 self.held_up_until = None;
                 Some(folder)
@@ -219,18 +238,19 @@ impl Runner {
         has_command && !is_taken && !is_seen_to && open.starts_left() > 0
     }
 
-    fn has_room(&self, mailroom: &Mailroom, agent: &AgentName) -> bool {
+    /// True if one more command of this agent may run, beside those for which the daemon searches the files.
+    fn has_room(&self, mailroom: &Mailroom, (key, agent): (&ReviewKey, &AgentName)) -> bool {
         let config = mailroom.config();
-        let max = config
-            .agents
-            .get(agent)
-            .map_or(0, |section| section.concurrent.0);
-        let own = self
-            .live
-            .iter()
-            .filter(|live| live.run.agent() == agent)
-            .count() as u64;
-        own < max && (self.live.len() as u64) < config.runner.concurrent
+        let section = config.agents.get(agent);
+        let max = section.map_or(0, |section| section.concurrent.0);
+        let searches = self.searches.keys().filter(|other| *other != key);
+        let live = self.live.iter().map(|live| Some(live.run.agent()));
+        let agents: Vec<Option<&AgentName>> = searches
+            .map(|other| mailroom.reviewer(other))
+            .chain(live)
+            .collect();
+        let own = agents.iter().filter(|other| **other == Some(agent)).count() as u64;
+        own < max && (agents.len() as u64) < config.runner.concurrent
     }
 }
 

@@ -1,7 +1,7 @@
 //! Starts a run: makes its folder with everything the agent gets, then its keeper. The folder exists before the ledger
 //! records the start, so any later failure is a failed start.
 
-use std::io::{self, Read as _};
+use std::io;
 use std::path::Path;
 
 use mailbox::mailboxes::{AgentMailboxes, MailboxEntry, MailboxPlace};
@@ -12,13 +12,14 @@ use runner::launch::{self, KeeperNote, RunIdentity};
 use runner::prompt;
 use runner::validation::Validation;
 use tokio::sync::mpsc::UnboundedSender;
-use workspace::clock::{self, Moment};
+use workspace::clock::Moment;
 use workspace::config::{AgentSection, Config, Input};
 use workspace::error::chain;
+use workspace::regular_file;
 
 use super::Run;
 use super::live::Live;
-use super::place::CodePlace;
+use super::place::{CodePlace, PlaceQuestion};
 use crate::mailroom::Mailroom;
 
 /// The seconds after its deadline at which the keeper ends an agent that the daemon did not end.
@@ -27,12 +28,24 @@ const SLACK_S: i64 = 5;
 /// The text that an agent reads in place of a request that somebody removed.
 const NO_REQUEST: &str = "# The request has left your mailboxes; the brief has its content.\n";
 
+/// The question on which files a run for this review works; `None` if its request is over.
+pub(super) fn place_question(mailroom: &Mailroom, key: &ReviewKey) -> Option<PlaceQuestion> {
+    let review = mailroom.review(key)?;
+    let agent = mailroom.config().agents.get(review.reviewer(key))?;
+    Some(PlaceQuestion {
+        root: mailroom.root().to_owned(),
+        agent: agent.clone(),
+        base: review.reading.change.base.clone(),
+        head: review.phase.invocation()?.head.clone(),
+    })
+}
+
 /// Makes the folder of a run with the request in it. If that fails, the disk is full or `.settled` is not writable, and
 /// the ledger gets no start.
-pub(super) fn prepare(mailroom: &Mailroom, key: &ReviewKey) -> io::Result<Folder> {
+pub(super) fn prepare(mailroom: &Mailroom, key: &ReviewKey, id: &str) -> io::Result<Folder> {
     let review = mailroom.review(key).ok_or_else(gone)?;
     let open = review.phase.invocation().ok_or_else(gone)?;
-    let folder = Folder::make(mailroom.root(), &clock::new_name())?;
+    let folder = Folder::make(mailroom.root(), id)?;
     let request = request(mailroom.root(), review.reviewer(key), &open.request);
     if let Err(error) = Folder::write(&folder.request(), request.as_deref().unwrap_or(NO_REQUEST)) {
         folder.remove();
@@ -48,7 +61,7 @@ fn gone() -> io::Error {
 pub(super) fn start(
     mailroom: &Mailroom,
     key: &ReviewKey,
-    folder: Folder,
+    (folder, mut place): (Folder, CodePlace),
     tell: &UnboundedSender<(String, KeeperNote)>,
     now: Moment,
 ) -> io::Result<Live> {
@@ -62,8 +75,6 @@ pub(super) fn start(
     folder.write_wrapper(mailroom.root(), reviewer)?;
     let open = review.phase.invocation().ok_or_else(gone)?;
 
-    let commits = (review.reading.change.base.as_ref(), open.head.as_ref());
-    let mut place = CodePlace::of(mailroom.root(), agent, &id, commits)?;
     if let Some(checkout) = &mut place.checkout {
         checkout.mib_max = mailroom.config().runner.tree_mib_max;
     }
@@ -195,11 +206,18 @@ fn template(root: &Path, agent: &AgentSection) -> io::Result<String> {
     if agent.prompt.as_os_str().is_empty() {
         return Ok(prompt::BUILT_IN.to_owned());
     }
-    let mut text = String::new();
-    let file = std::fs::File::open(root.join(&agent.prompt));
-    let read = file.and_then(|file| file.take(prompt::TEMPLATE_MAX).read_to_string(&mut text));
-    read.map_err(|error| io::Error::new(error.kind(), format!("the prompt's template: {error}")))?;
-    Ok(text)
+    // Whoever writes it may put a pipe in its place, and the daemon would wait.
+    let read = regular_file::read_followed(&root.join(&agent.prompt), prompt::TEMPLATE_MAX);
+    let text = read.and_then(|bytes| match bytes.map(String::from_utf8) {
+        Some(Ok(text)) => Ok(text),
+        Some(Err(error)) => Err(io::Error::other(error)),
+        None => Err(io::Error::other(format!(
+            "{} is no regular file of at most {} bytes",
+            agent.prompt.display(),
+            prompt::TEMPLATE_MAX
+        ))),
+    });
+    text.map_err(|error| io::Error::new(error.kind(), format!("the prompt's template: {error}")))
 }
 
 /// The text of the request, wherever the agent has moved it; nothing if it is not delivered yet or is gone. The sender

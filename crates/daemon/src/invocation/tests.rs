@@ -7,6 +7,7 @@ use std::time::UNIX_EPOCH;
 use chrono::TimeDelta;
 use message_schema::id::{AgentName, PrNumber};
 use message_schema::spend::Spend;
+use rustix::fs::{CWD, FileType, Mode};
 use tempfile::TempDir;
 
 use super::*;
@@ -36,11 +37,11 @@ fn review(pr: &str) -> ReviewKey {
     ReviewKey::new(None, &pr, name("claude"), name("codex"))
 }
 
-fn ask(root: &Path, pr: &str) {
+fn ask(root: &Path, pr: &str, more: &str) {
     let text = format!(
         "id: \"r{pr}\"\nfrom: claude\nto: codex\ntype: review_request\npriority: P1\n\
          created_at_utc: \"2026-02-13T10:00:00Z\"\nrelated_pr: \"{pr}\"\nsubject: \"r\"\nbody: |\n  \
-         pr: {pr}\n  branch: x\n  diff_summary: y\n"
+         pr: {pr}\n  branch: x\n  diff_summary: y\n{more}"
     );
     let path = root.join(format!("agents/claude/outbox/r{pr}.yaml"));
     std::fs::write(&path, text).expect("a message");
@@ -54,13 +55,18 @@ fn ask(root: &Path, pr: &str) {
 
 impl Waiting {
     fn new(budget: &str) -> Self {
+        Self::with(budget, "")
+    }
+
+    /// The same with these lines in each request.
+    fn with(budget: &str, more: &str) -> Self {
         let root = tempfile::tempdir().expect("a directory");
         let agents = ["claude", "codex"].map(name);
         workspace::directory::init(root.path(), &agents).expect("a workspace");
         let config = format!("[budget]\n{budget}\n[agents.codex]\ncommand = [\"true\"]\n");
         std::fs::write(root.path().join("settled.toml"), config).expect("a config");
-        ask(root.path(), "86");
-        ask(root.path(), "87");
+        ask(root.path(), "86", more);
+        ask(root.path(), "87", more);
         let mailroom = Mailroom::open(root.path()).expect("a start").0;
         let mut waiting = Self {
             root,
@@ -112,4 +118,20 @@ fn a_review_that_used_its_budget_up_is_not_started_and_the_other_is() {
     waiting.spend("86", "1", 100, 11);
     assert_eq!(waiting.starts(12), [1], "the other waits no more");
     assert!(waiting.mailroom.review(&review("86")).is_some());
+}
+
+#[test]
+fn a_repository_that_keeps_git_waiting_keeps_nobody_else_waiting() {
+    let head = "  declared_head: \"4b1a7e0c9d3f5a6b8c2e1d0f7a9b3c5d6e8f0a1b\"\n";
+    let mut waiting = Waiting::with("per_agent = { tokens = 100 }", head);
+    let git = waiting.root.path().join(".git");
+    for directory in ["objects", "refs"] {
+        std::fs::create_dir_all(git.join(directory)).expect("a directory");
+    }
+    rustix::fs::mknodat(CWD, git.join("HEAD"), FileType::Fifo, Mode::RWXU, 0).expect("a pipe");
+    // Git answers after its time limit only; meanwhile nothing has started, and the loop goes on.
+    assert_eq!(waiting.starts(12), [0, 0]);
+    assert_eq!(waiting.starts(13), [0, 0]);
+    assert!(waiting.runner.next_wakeup().is_some());
+    drop(waiting.root);
 }

@@ -24,6 +24,9 @@ pub const PROGRAM: &str = "bwrap";
 /// The word that makes our own program carry a command's connections out of its walls; not a command for people.
 pub const INSIDE: &str = "run-inside";
 
+/// The most that a command may write into each of its empty directories, in bytes: 1 GiB.
+const SCRATCH_MAX: &str = "1073741824";
+
 /// The things a command may use besides the code, its folder and the programs of the system.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Sandbox {
@@ -147,8 +150,11 @@ impl Sandbox {
             network::serve(run.folder, hosts)?;
             let own = program::settled()?;
             walls.bind("--ro-bind", &own);
+            walls.close();
             walls.add(["--".as_ref(), own.as_os_str()]);
             walls.add([INSIDE.as_ref(), run.folder.as_os_str()]);
+        } else {
+            walls.close();
         }
         walls.add(["--"]);
         walls.add(run.command);
@@ -160,6 +166,7 @@ impl Sandbox {
         let mut walls = self.walls(run, Code::Writable)?;
         walls.pass(VARIABLES);
         walls.add(["--chdir".as_ref(), run.tree.as_os_str()]);
+        walls.close();
         walls.add(["--", "sh", "-c", line]);
         Ok(walls.0)
     }
@@ -169,7 +176,8 @@ impl Sandbox {
         let mut walls = Walls(Command::new(PROGRAM));
         // It ends with its keeper, and has no capabilities even if the daemon is root.
         walls.add(["--unshare-all", "--die-with-parent", "--cap-drop", "ALL"]);
-        walls.add(["--proc", "/proc", "--dev", "/dev", "--tmpfs", "/tmp"]);
+        walls.add(["--proc", "/proc", "--dev", "/dev"]);
+        walls.hide(Path::new("/tmp"));
         for path in KERNEL.into_iter().chain(PROGRAMS) {
             walls.bind("--ro-bind-try", Path::new(path));
         }
@@ -324,9 +332,16 @@ impl Walls {
         self.add(["--ro-bind".as_ref(), shown.as_os_str(), at.as_os_str()]);
     }
 
-    /// Shows an empty directory; files written there disappear with the command.
+    /// Shows an empty directory; files written there disappear with the command. They are in memory, so they have a
+    /// limit.
     fn hide(&mut self, path: &Path) {
-        self.add(["--tmpfs".as_ref(), path.as_os_str()]);
+        self.add(["--size", SCRATCH_MAX, "--tmpfs"]);
+        self.add([path]);
+    }
+
+    /// Lets nothing more be written between the mounts, which all exist by now.
+    fn close(&mut self) {
+        self.add(["--remount-ro", "/"]);
     }
 
     /// Passes on these variables and no others.

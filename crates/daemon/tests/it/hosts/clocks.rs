@@ -21,11 +21,13 @@ fn pass_all(hosts: &mut [Host], ms: &mut i64) {
     }
 }
 
-fn waits_for(host: &Host) -> String {
-    match host.standing() {
-        Standing::Waiting { why, .. } => why,
-        other => panic!("{other:?}"),
-    }
+/// The time since which a host waits, and what for.
+fn waits(host: &Host) -> (chrono::DateTime<chrono::Utc>, String) {
+    let standing = host.standing();
+    let SharingState::Waiting { since, why } = standing else {
+        panic!("{standing:?}");
+    };
+    (since, why)
 }
 
 /// Checks that the tower records nothing, follows the others, and goes on once its clock is set.
@@ -33,18 +35,13 @@ fn records_nothing_until_its_clock_is_set(hosts: &mut [Host], ms: &mut i64) {
     hosts[0].put("a.yaml", &question("claude", "codex", "msg-a"));
     hosts[1].put("b.yaml", &question("codex", "claude", "msg-b"));
     pass_all(hosts, ms);
-    let why = waits_for(&hosts[0]);
+    let (since, why) = waits(&hosts[0]);
     assert!(
         why.starts_with("this host's clock is more than 5 minutes ahead"),
         "{why}"
     );
-    let since = |host: &Host| match host.standing() {
-        Standing::Waiting { since, .. } => since,
-        other => panic!("{other:?}"),
-    };
-    let before = since(&hosts[0]);
     pass_all(hosts, ms);
-    assert_eq!(since(&hosts[0]), before);
+    assert_eq!(waits(&hosts[0]).0, since);
     for host in &*hosts {
         let from: Vec<_> = host.entries().into_iter().map(|entry| entry.host).collect();
         assert_eq!(from, [Some("laptop".parse().expect("a name"))]);
@@ -96,7 +93,7 @@ fn a_record_whose_time_has_not_come_waits_for_it() {
     hosts[0].put("a.yaml", &question("claude", "codex", "msg-a"));
     hosts[0].pass(1_000);
     hosts[1].pass(2_000);
-    let why = waits_for(&hosts[1]);
+    let (_, why) = waits(&hosts[1]);
     assert!(why.starts_with("record 1, of host tower, is of "), "{why}");
     assert!(hosts[1].entries().is_empty());
     let mut ms = HOUR_MS;
@@ -113,6 +110,6 @@ fn a_host_whose_own_clock_is_behind_follows_as_far_as_the_logs_clock_says() {
     hosts[0].put("a.yaml", &question("claude", "codex", "msg-a"));
     hosts[0].pass(1_000);
     hosts[1].pass(2_000);
-    assert_eq!(hosts[1].standing(), Standing::InStep);
+    assert_eq!(hosts[1].standing(), SharingState::InStep);
     assert_eq!(hosts[1].ledger(), hosts[0].ledger());
 }

@@ -122,7 +122,7 @@ fn a_deadline_that_an_answer_overtakes_is_not_recorded() {
     let mut ms = ms + 2_000;
     settle(&mut hosts, &mut ms);
     for host in &hosts {
-        assert_eq!(host.standing(), Standing::InStep);
+        assert_eq!(host.standing(), SharingState::InStep);
         let kinds: Vec<String> = host.entries().into_iter().map(|entry| entry.kind).collect();
         assert_eq!(kinds, ["accepted", "accepted"]);
     }

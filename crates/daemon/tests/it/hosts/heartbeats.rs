@@ -174,17 +174,17 @@ fn with_two_histories() -> (Shared, Vec<Host>, i64) {
 fn a_host_that_hears_of_another_history_freezes_until_its_host_is_silent() {
     let (_, mut hosts, mut ms) = with_two_histories();
     assert_ne!(hosts[0].ledger(), hosts[1].ledger());
-    let is_frozen = |host: &Host| matches!(host.standing(), Standing::Frozen { seq: 2, .. });
+    let is_frozen = |host: &Host| matches!(host.standing(), SharingState::Frozen { seq: 2, .. });
     let frozen: Vec<usize> = (0..3).filter(|at| is_frozen(&hosts[*at])).collect();
     // One side is enough: the laptop, or both others.
     assert!(frozen == [1] || frozen == [0, 2], "{frozen:?}");
     let (stopped, goes_on) = (frozen[0], 1 - frozen[0].min(1));
-    let Standing::Frozen { why, .. } = hosts[stopped].standing() else {
+    let SharingState::Frozen { why, .. } = hosts[stopped].standing() else {
         unreachable!("it was frozen");
     };
     let other = HOSTS[goes_on].0;
     assert!(why.contains(BY_A_HOST) && why.contains(other), "{why}");
-    assert_eq!(hosts[goes_on].standing(), Standing::InStep);
+    assert_eq!(hosts[goes_on].standing(), SharingState::InStep);
     // It stays frozen for as long as it hears that host, and judges nothing.
     let agent = HOSTS[stopped].1;
     hosts[stopped].put("d.yaml", &question(agent, "pi", "msg-d"));
@@ -197,12 +197,12 @@ fn a_host_that_hears_of_another_history_freezes_until_its_host_is_silent() {
         ms += 1_000;
         hosts[stopped].pass(ms);
     }
-    assert_eq!(hosts[stopped].standing(), Standing::InStep);
+    assert_eq!(hosts[stopped].standing(), SharingState::InStep);
     assert!(names(&hosts[stopped].path(&format!("agents/{agent}/outbox"))).is_empty());
 }
 
 /// Lets the box say that its first record has this digest, and returns the laptop's standing when it has heard that.
-fn told_of_box(log: &Shared, hosts: &mut [Host], digest: Option<Digest>, ms: i64) -> Standing {
+fn told_of_box(log: &Shared, hosts: &mut [Host], digest: Option<Digest>, ms: i64) -> SharingState {
     let state = HostState {
         host: "box".parse().expect("a name"),
         version: "0.0.1".to_owned(),
@@ -232,15 +232,15 @@ fn a_host_compares_the_records_of_others_with_its_own_and_none_without_a_digest(
         ms += 10_000;
         told_of_box(&log, hosts, digest, ms)
     };
-    let is_frozen = |standing| matches!(standing, Standing::Frozen { seq: 1, .. });
-    assert_eq!(told(&mut hosts, None), Standing::InStep);
-    assert_eq!(told(&mut hosts, ours), Standing::InStep);
+    let is_frozen = |standing| matches!(standing, SharingState::Frozen { seq: 1, .. });
+    assert_eq!(told(&mut hosts, None), SharingState::InStep);
+    assert_eq!(told(&mut hosts, ours), SharingState::InStep);
     assert!(is_frozen(told(&mut hosts, other)));
     told(&mut hosts, ours);
-    assert_eq!(told(&mut hosts, ours), Standing::InStep);
+    assert_eq!(told(&mut hosts, ours), SharingState::InStep);
     // It also knows a record that is not its last one, and that an earlier run of its daemon read.
     hosts[1].put("b.yaml", &question("codex", "claude", "msg-b"));
-    assert_eq!(told(&mut hosts, ours), Standing::InStep);
+    assert_eq!(told(&mut hosts, ours), SharingState::InStep);
     assert_eq!(hosts[1].entries().len(), 2);
     hosts[1].start(&log);
     assert!(is_frozen(told(&mut hosts, other)));

@@ -197,7 +197,7 @@ fn forged(last: &Signed, change: impl FnOnce(&mut Vec<Entry>)) -> Signed {
 }
 
 /// The standing of a third host that reads these batches, the last of them changed.
-fn read_with_last(batches: &[Signed], change: impl FnOnce(&mut Vec<Entry>)) -> Standing {
+fn read_with_last(batches: &[Signed], change: impl FnOnce(&mut Vec<Entry>)) -> SharingState {
     let log = Shared::new(1, Weather::default());
     let (last, before) = batches.split_last().expect("a batch");
     let mut writer = log.connect();
@@ -213,8 +213,8 @@ fn read_with_last(batches: &[Signed], change: impl FnOnce(&mut Vec<Entry>)) -> S
     reader.standing()
 }
 
-fn assert_frozen(standing: &Standing, rule: &str) {
-    let Standing::Frozen { why, .. } = standing else {
+fn assert_frozen(standing: &SharingState, rule: &str) {
+    let SharingState::Frozen { why, .. } = standing else {
         panic!("{rule}: {standing:?}");
     };
     assert!(why.contains(rule), "{rule}: {why}");
@@ -238,7 +238,7 @@ fn a_deadline_recorded_too_early_or_for_the_wrong_home_freezes_the_others() {
             opened + deadlines::PICK_UP_MS + after_ms,
         );
         let batches = log.batches();
-        assert_eq!(read_with_last(&batches, |_| {}), Standing::InStep);
+        assert_eq!(read_with_last(&batches, |_| {}), SharingState::InStep);
         let early = read_with_last(&batches, |entries| set_back(&mut entries[0], 30));
         assert_frozen(&early, "it fired a deadline too early");
         let wrong_home = read_with_last(&batches, |entries| {
@@ -269,7 +269,7 @@ fn a_record_that_is_older_than_the_one_before_it_freezes_the_others() {
     }
     let batches = log.batches();
     assert_eq!(batches.len(), 2);
-    assert_eq!(read_with_last(&batches, |_| {}), Standing::InStep);
+    assert_eq!(read_with_last(&batches, |_| {}), SharingState::InStep);
     let older = read_with_last(&batches, |entries| set_back(&mut entries[0], 3));
     assert_frozen(&older, "older than the one before it");
 }
@@ -286,7 +286,7 @@ fn a_change_of_hosts_that_is_not_alone_in_its_batch_freezes_the_others() {
     let moment = tower.moment(1_000);
     let recorded = tower.mailroom().change_hosts(&claimed, None, moment);
     recorded.expect("a free agent");
-    assert_eq!(read_with_last(&log.batches(), |_| {}), Standing::InStep);
+    assert_eq!(read_with_last(&log.batches(), |_| {}), SharingState::InStep);
     tower.put("a.yaml", &question("claude", "codex", "msg-a"));
     tower.pass(2_000);
     let batches = log.batches();

@@ -186,7 +186,7 @@ fn run_broken(seed: u64, breach: Breach) -> &'static str {
         let (mirror, shown) = (host.ledger(), bytes_of(&log.shown_to(host.handle)));
         match host.standing() {
             SharingState::InStep => {
-                assert!(mirror == shown, "seed {seed}: it follows something else")
+                assert!(mirror == shown, "seed {seed}: it follows something else");
             }
             SharingState::Frozen { why, .. } => {
                 frozen += 1;
@@ -208,8 +208,7 @@ fn run_broken(seed: u64, breach: Breach) -> &'static str {
             let here = found(std::slice::from_ref(host), text);
             let may_be = usize::from(*to == host.number && known.contains(id));
             // What a host took over just before it heard of another history is not delivered.
-            let is_held =
-                matches!(host.standing(), Standing::Frozen { why, .. } if why.contains(BY_A_HOST));
+            let is_held = matches!(host.standing(), SharingState::Frozen { why, .. } if why.contains(BY_A_HOST));
             let is_right = here.len() == may_be || (is_held && here.is_empty());
             assert!(is_right, "seed {seed}: {id} on {}: {here:?}", host.number);
         }

@@ -31,7 +31,7 @@ fn sh(directory: &Path, script: &str) -> String {
 }
 
 /// The definition of the digest as one line of shell, as in `docs/protocol.md`.
-const DEFINITION: &str = r"git diff-tree -r --no-renames -z --full-index BASE HEAD |
+const DEFINITION: &str = r"git diff-tree -r --no-renames -z --full-index --ignore-submodules=none BASE HEAD |
   sed -z 'N; s/^:\([0-9a-f ]*\) [A-Z]\x00/\1 /' | LC_ALL=C sort -z | sha256sum";
 
 fn by_definition(directory: &Path, base: &str, head: &str) -> String {
@@ -52,7 +52,8 @@ fn repository() -> TempDir {
          git checkout -qb topic
          echo 2 >> src/a.rs; rm src/gone; mv 'a b' 'grün'; ln -sfn src/a.rs link; rm type; ln -s src type
          printf 'a\\000c' > image; chmod +x exec; printf z > \"$(printf 'tab\\there')\"
-         git add -A; git commit -qm 2
+         printf '[submodule \"m\"]\\npath = m\\nurl = m\\nignore = all\\n' > .gitmodules
+         git add -A; git update-index --add --cacheinfo 160000,$(git rev-parse HEAD),m; git commit -qm 2
          git checkout -q main; echo other > other; git add -A; git commit -qm 3",
     );
     directory
@@ -76,11 +77,13 @@ fn the_digest_is_what_git_and_the_shell_make_of_the_definition() {
     let files: Vec<&str> = changes.files.iter().map(|file| file.as_str()).collect();
     let expected = [
         r#""tab\there""#,
+        ".gitmodules",
         "a b",
         "exec",
         "grün",
         "image",
         "link",
+        "m",
         "src/a.rs",
         "src/gone",
         "type",
@@ -119,6 +122,8 @@ fn the_vectors_of_the_protocol_hold() {
         "/../../docs/protocol.md"
     ))
     .expect("the protocol");
+    let line = DEFINITION.replace("BASE HEAD", r#""$BASE" "$HEAD""#);
+    assert!(page.contains(&line), "the page has no {line}");
     for digest in [changes("base"), changes("main")] {
         assert!(
             page.contains(&digest),

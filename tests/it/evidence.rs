@@ -314,6 +314,19 @@ fn a_command_that_was_run_is_recorded_as_observed() {
         Value::Null,
         "{dirty}"
     );
+    sh(
+        repository.path(),
+        "git update-index --skip-worktree b.txt; test -z \"$(git status --short)\"",
+    );
+    let hidden = run(
+        &mailroom,
+        "claude",
+        repository.path(),
+        &["validate-run", "86", "--json"],
+    );
+    let answer = json(&hidden);
+    assert_eq!(answer["data"]["runs"][0]["head"], Value::Null);
+    assert_eq!(answer["alerts"][0]["code"], "head_unknown", "{answer}");
 }
 
 /// The lines of `tests/fixtures/stream/claude.jsonl`, with these files and this end.

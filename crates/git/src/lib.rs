@@ -4,6 +4,7 @@
 
 pub mod changes;
 mod child;
+mod clean;
 mod repository;
 mod size;
 mod store;

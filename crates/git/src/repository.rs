@@ -163,18 +163,6 @@ impl Repository {
         Ok(commits.map(str::to_owned).collect())
     }
 
-    /// Returns the checked-out commit if no tracked file is changed.
-    pub fn clean_head(&self) -> Option<CommitSha> {
-        let args = ["status", "--porcelain", "--untracked-files=no"];
-        // To compare a file whose time changed, git runs its filter.
-        let settings = self.without_drivers().ok()?;
-        let status = self.run_with(&args, None, &settings).ok()?;
-        if !status.status.success() || !status.stdout.is_empty() {
-            return None;
-        }
-        CommitSha::new(self.resolve("HEAD").ok()??).ok()
-    }
-
     /// Returns the merge base of two commits, given by their full names.
     pub fn merge_base(&self, one: &str, other: &str) -> Result<MergeBase, GitError> {
         let bases = self.run(&["merge-base", "--all", one, other], None)?;

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::time::Duration;
 
 use message_schema::id::CommitSha;
@@ -58,7 +59,7 @@ impl Repository {
 
     /// Copies a commit with its files, without its history, to a bare repository that this makes. Git computes the name
     /// of each object that it receives, so the copy has what the commit names or does not come about.
-    fn copy_commit(&self, copy: &Path, commit: &CommitSha) -> Result<(), GitError> {
+    pub(crate) fn copy_commit(&self, copy: &Path, commit: &CommitSha) -> Result<(), GitError> {
         let asked = ["rev-parse", "--show-object-format", "--git-common-dir"];
         let asked = [&asked[..1], &["--path-format=absolute"], &asked[1..]].concat();
         let known = self.succeeded(&asked, None, &[])?;
@@ -132,8 +133,20 @@ impl Repository {
         Ok(())
     }
 
+    /// The call of git in this worktree that has a copy of a commit as its repository, and the copy's config alone.
+    pub(crate) fn by_copy(&self, copy: &Path, args: &[&str]) -> Command {
+        let mut git = self.command(args);
+        git.env("GIT_DIR", copy)
+            .env("GIT_WORK_TREE", self.directory())
+            .env("GIT_CONFIG_NOSYSTEM", "1")
+            .env("GIT_CONFIG_GLOBAL", "/dev/null")
+            .env_remove("GIT_CONFIG_COUNT")
+            .env_remove("GIT_CONFIG_PARAMETERS");
+        git
+    }
+
     /// Runs git with these settings and returns its output; an error if git fails.
-    fn succeeded(
+    pub(crate) fn succeeded(
         &self,
         args: &[&str],
         input: Option<&[u8]>,
@@ -217,14 +230,8 @@ fn fill(tree: &Path, copy: &Path, commit: &CommitSha) -> Result<(), GitError> {
     let tree = Repository::at(tree).within(COPYING);
     let asked = ["rev-parse", "--path-format=absolute", "--git-path", "index"];
     let index = tree.succeeded(&asked, None, &[])?;
-    let mut git = tree.command(&["read-tree", "--reset", "-u", commit.as_str()]);
-    git.env("GIT_DIR", copy)
-        .env("GIT_WORK_TREE", tree.directory())
-        .env("GIT_INDEX_FILE", OsStr::from_bytes(index.trim_ascii_end()))
-        .env("GIT_CONFIG_NOSYSTEM", "1")
-        .env("GIT_CONFIG_GLOBAL", "/dev/null")
-        .env_remove("GIT_CONFIG_COUNT")
-        .env_remove("GIT_CONFIG_PARAMETERS");
+    let mut git = tree.by_copy(copy, &["read-tree", "--reset", "-u", commit.as_str()]);
+    git.env("GIT_INDEX_FILE", OsStr::from_bytes(index.trim_ascii_end()));
     let output = tree.finish(git, None)?;
     if output.status.success() {
         return Ok(());

@@ -238,6 +238,51 @@ fn a_head_is_clean_until_a_file_that_git_knows_is_changed() {
 }
 
 #[test]
+fn nothing_hides_a_changed_file_from_the_comparison_with_the_commit() {
+    let changed = "printf 3 > src/a.rs";
+    for hide in [
+        format!("git update-index --skip-worktree src/a.rs; {changed}"),
+        format!("git update-index --assume-unchanged src/a.rs; {changed}"),
+        "git update-index --skip-worktree src/a.rs; rm src/a.rs".to_owned(),
+        "git config core.fileMode false; chmod +x src/a.rs".to_owned(),
+        format!("echo '*.rs filter=x' > .git/info/attributes; git config filter.x.clean 'git show HEAD:src/a.rs'; {changed}"),
+        "echo '*.rs text' > src/.gitattributes; sed -i 's/$/\\r/' src/a.rs".to_owned(),
+        // The same size and the same time.
+        "git config core.trustctime false; touch -d @9 src/a.rs; git status; sed -i 's/./~/' src/a.rs; touch -d @9 src/a.rs".to_owned(),
+        "git worktree add -q ../clean; git config core.worktree \"$PWD/../clean\"; printf 3 > src/a.rs".to_owned(),
+    ] {
+        let made = tempfile::tempdir().expect("a directory");
+        let place = made.path().join("code");
+        std::fs::create_dir(&place).expect("a directory");
+        sh(&place, "git init -q; mkdir src; printf 'one\\ntwo\\n' > src/a.rs; git add .; git -c user.name=a -c user.email=a@b commit -qm one");
+        let repository = Repository::at(&place);
+        assert!(repository.clean_head().is_some(), "{hide}");
+        sh(&place, &hide);
+        assert_eq!(repository.clean_head(), None, "{hide}");
+    }
+}
+
+#[test]
+fn a_submodule_that_is_checked_out_is_compared_too() {
+    let made = tempfile::tempdir().expect("a directory");
+    let place = made.path();
+    sh(
+        place,
+        "export GIT_AUTHOR_NAME=a GIT_AUTHOR_EMAIL=a@b GIT_COMMITTER_NAME=a GIT_COMMITTER_EMAIL=a@b
+         git init -q lib; cd lib; echo 1 > a; git add .; git commit -qm lib; cd ..
+         git init -q code; cd code; git -c protocol.file.allow=always submodule --quiet add ../lib lib; git commit -qm code
+         cd ..; git clone -q code bare-of-lib",
+    );
+    let clean = |name: &str| Repository::at(&place.join(name)).clean_head().is_some();
+    assert!(clean("code") && clean("bare-of-lib"));
+    sh(
+        place,
+        "git -C code/lib update-index --assume-unchanged a; echo 2 > code/lib/a; echo 2 > bare-of-lib/lib/a",
+    );
+    assert!(!clean("code") && !clean("bare-of-lib"));
+}
+
+#[test]
 fn a_worktree_is_the_commit_as_it_is_stored_and_nothing_that_a_config_names_is_run() {
     let made = tempfile::tempdir().expect("a directory");
     let place = made.path();

@@ -76,7 +76,8 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<Exit, Failure> {
     if runs.iter().any(|run| run.head.is_none()) {
         answer.alert(
             "head_unknown",
-            "the checkout is not at a commit, or has changed files: the gate does not count these runs",
+            "the checkout is not at a commit, or a tracked file is not as the commit has it, even if git was told to overlook \
+             that: the gate does not count these runs",
         );
     }
     context.say(&answer, |_| {

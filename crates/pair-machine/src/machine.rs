@@ -27,12 +27,11 @@ impl Default for SignalWords {
 }
 
 impl SignalWords {
-    /// True if the three words differ and none is empty. A line that equals two words would always be read as the
-    /// first.
+    /// True if the three words differ in more than case, and none is empty: otherwise one would be a near miss of another.
     pub fn are_distinct(&self) -> bool {
-        let Self { done, pass, fail } = self;
-        let is_empty = [done, pass, fail].iter().any(|word| word.is_empty());
-        !is_empty && done != pass && pass != fail && fail != done
+        let words = [&self.done, &self.pass, &self.fail];
+        let [done, pass, fail] = words.map(|word| word.to_lowercase());
+        !words.iter().any(|word| word.is_empty()) && done != pass && pass != fail && fail != done
     }
 }
 
@@ -74,10 +73,11 @@ impl Signal {
         }
     }
 
-    /// Reads the signal of an output: its last non-blank line must be exactly one of the words, apart from surrounding
-    /// white space. Prose is never searched.
+    /// Reads the signal of an output: its last non-blank line must be exactly one of the words, apart from spaces, tabs and
+    /// line ends around it. Prose is never searched.
     pub fn read(output: &str, words: &SignalWords) -> Self {
-        let last = output.lines().map(str::trim).rfind(|line| !line.is_empty());
+        let mut lines = output.lines().map(str::trim_ascii);
+        let last = lines.rfind(|line| !line.is_empty());
         match last {
             Some(line) if line == words.done => Self::Done,
             Some(line) if line == words.pass => Self::Pass,
@@ -392,6 +392,10 @@ mod tests {
             ("PASS\nbut one thing\n", Signal::None),
             ("I would say PASS", Signal::None),
             ("pass", Signal::None),
+            ("PASS\u{a0}", Signal::None),
+            ("\u{2003}PASS", Signal::None),
+            ("PASS\n\u{a0}\n", Signal::None),
+            ("\tPASS \n", Signal::Pass),
             ("DONE\r\n", Signal::Done),
             ("FAIL", Signal::Fail),
             ("", Signal::None),
@@ -403,6 +407,22 @@ mod tests {
             ..words
         };
         assert_eq!(Signal::read("PASS", &words), Signal::None);
+    }
+
+    #[test]
+    fn words_that_differ_in_case_alone_are_not_distinct() {
+        let are_distinct = |[done, pass, fail]: [&str; 3]| {
+            let [done, pass, fail] = [done, pass, fail].map(str::to_owned);
+            SignalWords { done, pass, fail }.are_distinct()
+        };
+        assert!(are_distinct(["DONE", "PASS", "FAIL"]) && are_distinct(["+", "++", "-"]));
+        for words in [
+            ["DONE", "PASS", "PASS"],
+            ["DONE", "PASS", "pass"],
+            ["DONE", "", "FAIL"],
+        ] {
+            assert!(!are_distinct(words), "{words:?}");
+        }
     }
 
     #[test]

@@ -34,10 +34,9 @@ pub(super) fn printed_by(line: &str) -> Vec<String> {
     if program == "sed" {
         let is_quiet = arguments.first().is_some_and(|first| first == "-n");
         let options = arguments.iter().filter(|word| word.starts_with('-'));
-        if !is_quiet || options.count() > 1 || files.is_empty() {
+        if !is_quiet || options.count() > 1 || files.is_empty() || !prints(files.remove(0)) {
             return Vec::new();
         }
-        files.remove(0);
     }
     // `head` and `tail` print nothing for a count of zero lines.
     let counts = arguments
@@ -55,6 +54,18 @@ pub(super) fn printed_by(line: &str) -> Vec<String> {
         })
         .cloned()
         .collect()
+}
+
+/// True if a script of `sed` prints lines by their numbers and does nothing else: `1,200p`, `10,$p`, `p`.
+fn prints(script: &str) -> bool {
+    let is_address = |part: &str| match part.trim() {
+        "$" => true,
+        number => !number.starts_with('0') && number.parse::<u32>().is_ok(),
+    };
+    script.split(';').all(|command| {
+        let lines = command.trim().strip_suffix('p').map(str::trim);
+        lines.is_some_and(|lines| lines.is_empty() || lines.splitn(2, ',').all(is_address))
+    })
 }
 
 fn unquoted(text: &str) -> String {
@@ -101,6 +112,8 @@ mod tests {
             ("cat src/a.rs", vec!["src/a.rs"]),
             ("bash -lc 'cat src/a.rs b.txt'", vec!["src/a.rs", "b.txt"]),
             ("bash -lc \"sed -n '1,200p' src/a.rs\"", vec!["src/a.rs"]),
+            ("sed -n p src/a.rs", vec!["src/a.rs"]),
+            ("sed -n '1,5p; 10,$p' src/a.rs", vec!["src/a.rs"]),
             ("nl -ba 'a b.rs'", vec!["a b.rs"]),
             ("head -n 40 src/a.rs", vec!["src/a.rs"]),
             ("tail -n +10 src/a.rs", vec!["src/a.rs"]),
@@ -116,6 +129,11 @@ mod tests {
             "sed -i s/a/b/ src/a.rs",
             "sed -n -i s/a/b/ src/a.rs",
             "sed -n --in-place=.old s/a/b/ src/a.rs",
+            "sed -n '' src/a.rs",
+            "sed -n 0p src/a.rs",
+            "sed -n '1,5d' src/a.rs",
+            "sed -n '/x/p' src/a.rs",
+            "sed -n 'w b.rs' src/a.rs",
             "head -n 0 src/a.rs",
             "head -0 src/a.rs",
             "tail -c 0 src/a.rs",

@@ -3,8 +3,9 @@
 
 use std::process::Output;
 
+use settled_tests::approval::approved;
 use settled_tests::mailroom::{Mailroom, said, settled, yaml};
-use settled_tests::{ledger, list, names, read, seed, write};
+use settled_tests::{ledger, list, names, read, seed, sh, write};
 
 fn assert_exit(output: &Output, code: i32) {
     assert_eq!(output.status.code(), Some(code), "{}", said(output));
@@ -316,6 +317,60 @@ fn a_bad_config_stops_everything_with_its_place() {
         ["a.yaml"],
         "nothing starts on half a config"
     );
+}
+
+/// No command takes a config that cannot be read for no config, and none waits for it.
+#[test]
+fn a_config_that_is_no_file_is_never_taken_for_none() {
+    let repository = tempfile::tempdir().expect("a directory");
+    let head = sh(
+        repository.path(),
+        "git init -q -b main; git -c user.name=a -c user.email=a@b commit -q --allow-empty -m one
+         git checkout -q -b pr; echo 1 > a; git add a; git -c user.name=a -c user.email=a@b commit -qm two
+         git rev-parse HEAD",
+    );
+    let mailroom = approved(&head);
+    let path = mailroom.root().join("settled.toml");
+    let clone = repository.path().display().to_string();
+    let verdict_file = repository.path().join("verdict.txt").display().to_string();
+    let config = path.display().to_string();
+    let root = mailroom.root().display().to_string();
+    let commands: [&[&str]; 4] = [
+        &[
+            "gate",
+            "check",
+            "--pr",
+            "86",
+            "--head",
+            &head,
+            "--repo-dir",
+            &clone,
+            "--base",
+            "main",
+        ],
+        &["verdict", "export", "86", "-o", &verdict_file],
+        &["simulate", "--ledger", &root, "--config", &config],
+        &["serve", "--once"],
+    ];
+    let _ = std::fs::remove_file(&path);
+    let links = || std::os::unix::fs::symlink("nowhere", &path).expect("a link");
+    let pipes = || {
+        let mode = rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR;
+        rustix::fs::mkfifoat(rustix::fs::CWD, &path, mode).expect("a pipe");
+    };
+    for make in [&links as &dyn Fn(), &pipes] {
+        make();
+        for command in commands {
+            let output = mailroom.run(command);
+            assert!(!output.status.success(), "{command:?}: {}", said(&output));
+            assert!(
+                said(&output).contains("settled.toml:1:1: config_invalid: expected a regular file"),
+                "{command:?}: {}",
+                said(&output)
+            );
+        }
+        std::fs::remove_file(&path).expect("it was made");
+    }
 }
 
 #[test]

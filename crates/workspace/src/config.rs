@@ -169,16 +169,9 @@ impl Config {
     /// Reads the workspace's config; a workspace without one has the defaults.
     pub fn load(root: &Path) -> Result<Self, ConfigError> {
         let path = root.join(FILE);
-        match regular_file::read_followed(&path, BYTES_MAX) {
-            Ok(Some(bytes)) => Self::from_bytes(&bytes, &path),
-            Ok(None) => Err(ConfigError::Invalid {
-                path,
-                line: 1,
-                column: 1,
-                message: not_a_config(),
-            }),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Self::default()),
-            Err(source) => Err(ConfigError::Unreadable { path, source }),
+        match text(&path)? {
+            Some(text) => Self::parse(&text, &path),
+            None => Ok(Self::default()),
         }
     }
 
@@ -261,6 +254,25 @@ impl Config {
                 .filter_map(|(name, agent)| Some((name.clone(), agent.vendor.clone()?)))
                 .collect(),
         }
+    }
+}
+
+/// Reads the text of a config's file; `None` if there is no file. Waits for nobody: anything else at that path, a link to
+/// nothing included, is `config_invalid`.
+pub fn text(path: &Path) -> Result<Option<String>, ConfigError> {
+    match regular_file::read_followed(path, BYTES_MAX) {
+        Ok(Some(bytes)) => Ok(Some(text_of(&bytes, path)?.to_owned())),
+        Ok(None) => Err(ConfigError::Invalid {
+            path: path.to_owned(),
+            line: 1,
+            column: 1,
+            message: not_a_config(),
+        }),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(source) => Err(ConfigError::Unreadable {
+            path: path.to_owned(),
+            source,
+        }),
     }
 }
 

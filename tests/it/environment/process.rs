@@ -90,6 +90,9 @@ fn a_config_that_is_no_regular_file_is_waited_for_by_nobody() {
     std::os::unix::fs::symlink("/dev/null", &config).expect("a link");
     assert_eq!(once(root).0, Some(2), "a device behind a link");
     std::fs::remove_file(&config).expect("the link");
+    std::os::unix::fs::symlink("nowhere.toml", &config).expect("a link");
+    assert_eq!(once(root).0, Some(2), "nothing behind a link");
+    std::fs::remove_file(&config).expect("the link");
     settled_tests::write(root.join("elsewhere.toml"), "[rounds]\nmax = 3\n");
     std::os::unix::fs::symlink("elsewhere.toml", &config).expect("a link");
     assert_eq!(once(root).0, Some(0), "a file behind a link");

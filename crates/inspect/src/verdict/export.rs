@@ -125,11 +125,11 @@ pub fn export(
 /// The text of a usable config.
 fn text_of_config(root: &Path) -> Result<Option<String>, config::ConfigError> {
     let path = root.join(config::FILE);
-    match std::fs::read_to_string(&path) {
-        Ok(text) => Config::parse(&text, &path).map(|_| Some(text)),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
-        Err(source) => Err(config::ConfigError::Unreadable { path, source }),
+    let text = config::text(&path)?;
+    if let Some(text) = &text {
+        Config::parse(text, &path)?;
     }
+    Ok(text)
 }
 
 /// The records found so far.

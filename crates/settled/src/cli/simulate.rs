@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use simulate;
-use workspace::config::Config;
+use workspace::config::{self, Config};
 use workspace::{directory, regular_file};
 
 use super::answer::{self, CommandOutput, print};
@@ -78,9 +78,11 @@ fn scenarios(files: &[PathBuf], context: &Context) -> Result<Exit, Failure> {
 
 fn replay(root: &Path, config: &Path, context: &Context) -> Result<Exit, Failure> {
     super::context::existing(root)?;
-    let bytes = read(config)?;
-    let config =
-        Config::from_bytes(&bytes, config).map_err(|error| Failure::new(Exit::Usage, &error))?;
+    let unusable = |error| Failure::new(Exit::Usage, &error);
+    let absent = || input::unreadable(config, &std::io::ErrorKind::NotFound.into());
+    let text = config::text(config).map_err(unusable)?;
+    let text = text.ok_or_else(absent)?;
+    let config = Config::parse(&text, config).map_err(unusable)?;
     let failed = |error: &(dyn std::error::Error + 'static)| Failure::new(Exit::Failed, error);
     let agents = directory::agents(root).map_err(|error| failed(&error))?;
     let mut progress = ProgressLine::begin("judging the ledger again");

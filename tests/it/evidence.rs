@@ -436,7 +436,7 @@ fn a_request_that_hides_a_file_of_people_passes_no_gate_that_looks_into_a_clone(
     let text = shown["data"]["message_text"].as_str().expect("a message");
     let hidden: Vec<&str> = text
         .lines()
-        .filter(|line| !line.contains("b.txt"))
+        .filter(|line| !line.contains("b.txt") && !line.contains("base_sha"))
         .collect();
     mailroom.post("claude", "req-1.yaml", &(hidden.join("\n") + "\n"));
     assert!(mailroom.once().status.success());
@@ -461,6 +461,21 @@ fn a_request_that_hides_a_file_of_people_passes_no_gate_that_looks_into_a_clone(
     assert!(check(&[]).status.success(), "the list hides it");
     let looked = check(&["--repo-dir", ".", "--base", "main"]);
     assert_eq!(looked.status.code(), Some(8), "{}", said(&looked));
-    let reasons = &json(&looked)["data"]["reviews"][0]["reasons"];
-    assert_eq!(reasons, &serde_json::json!(["human_paths"]));
+    let reasons = |looked: &Output| json(looked)["data"]["reviews"][0]["reasons"].take();
+    assert_eq!(reasons(&looked), serde_json::json!(["human_paths"]));
+    // After the merge nothing is left to compare, which is no reason to pass.
+    let merged = check(&["--repo-dir", ".", "--base", "fix/login"]);
+    assert_eq!(merged.status.code(), Some(8), "{}", said(&merged));
+    let listed = reasons(&merged);
+    let listed = listed.as_array().expect("a list");
+    assert!(listed.contains(&"nothing_to_compare".into()), "{listed:?}");
+    // A folder's name guards what is in it, and a pattern of any other file bars nothing.
+    let barred = serde_json::json!(["human_paths"]);
+    let passes = serde_json::json!([]);
+    for (pattern, expected) in [("src", &barred), ("doc", &passes), ("b.tx?/deep", &passes)] {
+        let config = format!("[gate]\nhuman_paths = [\"{pattern}\"]\n");
+        mailroom.put("settled.toml", &config);
+        let looked = check(&["--repo-dir", ".", "--base", "main"]);
+        assert_eq!(&reasons(&looked), expected, "{pattern}: {}", said(&looked));
+    }
 }

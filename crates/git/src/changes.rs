@@ -15,6 +15,8 @@ pub struct Changes {
     pub digest: DiffDigest,
     /// The changed files, sorted. A name with control characters or invalid UTF-8 is quoted the way git quotes it.
     pub files: Vec<RepoPath>,
+    /// Those of them that are or were a link or a submodule.
+    pub links: BTreeSet<RepoPath>,
 }
 
 /// One file's part of a diff.
@@ -63,9 +65,11 @@ impl Repository {
     /// Returns the difference between two commits, given by their full names.
     pub fn changes(&self, base: &str, head: &str) -> Result<Changes, GitError> {
         let raw = self.raw(base, head)?;
-        let files = raw.iter().map(|entry| entry.path());
+        let files = raw.iter().map(Entry::path);
+        let links = raw.iter().filter(|entry| entry.is_link());
         Ok(Changes {
             digest: digest(&raw),
+            links: links.map(Entry::path).collect::<Result<_, _>>()?,
             files: files
                 .collect::<Result<BTreeSet<_>, _>>()?
                 .into_iter()
@@ -214,6 +218,13 @@ fn digest(entries: &[Entry]) -> DiffDigest {
 }
 
 impl Entry {
+    fn is_link(&self) -> bool {
+        let modes = self.before_and_after.split(|byte| *byte == b' ').take(2);
+        modes
+            .into_iter()
+            .any(|mode| matches!(mode, b"120000" | b"160000"))
+    }
+
     fn path(&self) -> Result<RepoPath, GitError> {
         let plain = std::str::from_utf8(&self.path).map(RepoPath::new);
         match plain {

@@ -90,6 +90,9 @@ fn the_digest_is_what_git_and_the_shell_make_of_the_definition() {
     ];
     assert_eq!(files, expected);
 
+    let links: Vec<&str> = changes.links.iter().map(|file| file.as_str()).collect();
+    assert_eq!(links, ["link", "m", "type"]);
+
     let same = repository.changes(&topic, &topic).expect("nothing differs");
     assert!(same.files.is_empty());
     assert_eq!(

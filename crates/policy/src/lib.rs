@@ -96,17 +96,23 @@ pub enum EvidenceMode {
 }
 
 /// Patterns of paths. `?` matches one character and `*` any number of them within a name; `**` matches any number of
-/// folders; a pattern that ends with `/` matches everything below. A pattern without a `/` matches a name in any
-/// folder. A path that is a folder of the pattern itself matches as well: there it is a link or a submodule, and a
-/// change of it changes everything below.
+/// folders. A pattern matches the path and everything below it; one without a `/` matches a name in any folder. A path
+/// that is a folder of the pattern itself matches as well: there it is a link or a submodule, and a change of it changes
+/// everything below.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct HumanPaths(Vec<String>);
 
 impl HumanPaths {
-    /// Admits a list in which no pattern is blank, starts with `/` or contains `***`.
+    /// Admits a list in which every pattern can name a path as git writes it: without blanks around it, without `***`, and
+    /// with no part that is empty, `.` or `..`.
     pub fn new(patterns: Vec<String>) -> Option<Self> {
         let is_fit = |pattern: &String| {
-            !pattern.trim().is_empty() && !pattern.starts_with('/') && !pattern.contains("***")
+            let parts = pattern.strip_suffix('/').unwrap_or(pattern).split('/');
+            pattern.trim() == pattern
+                && !pattern.contains("***")
+                && parts
+                    .into_iter()
+                    .all(|part| !["", ".", ".."].contains(&part))
         };
         patterns.iter().all(is_fit).then_some(Self(patterns))
     }
@@ -121,20 +127,37 @@ impl HumanPaths {
         self.admits_plain(path) || unquoted(path).is_some_and(|path| self.admits_plain(&path))
     }
 
+    /// True if a pattern matches the path of a link or a submodule, or may match a path below it.
+    pub fn admits_link(&self, path: &str) -> bool {
+        let is_above = |path: &str| {
+            let path: Vec<&str> = path.split('/').collect();
+            let mut patterns = self.0.iter().map(|pattern| parts(pattern));
+            patterns.any(|parts| (1..parts.len()).any(|count| is_path(&parts[..count], &path)))
+        };
+        self.admits(path) || is_above(path) || unquoted(path).is_some_and(|path| is_above(&path))
+    }
+
     fn admits_plain(&self, path: &str) -> bool {
         let path: Vec<&str> = path.split('/').collect();
-        self.0.iter().any(|pattern| {
-            let whole = match pattern.strip_suffix('/') {
-                Some(folder) => format!("{folder}/**"),
-                None if pattern.contains('/') => pattern.clone(),
-                None => format!("**/{pattern}"),
-            };
-            let parts: Vec<&str> = whole.split('/').collect();
-            let is_folders = |part: &&str| *part == "**";
-            parts.starts_with(&path)
-                || is_match(&parts, &path, is_folders, |part, name| is_like(part, name))
-        })
+        let mut patterns = self.0.iter().map(|pattern| parts(pattern));
+        patterns.any(|parts| parts.starts_with(&path) || is_path(&parts, &path))
     }
+}
+
+/// The parts of a pattern's paths from the top of the repository: the last stands for everything below.
+fn parts(pattern: &str) -> Vec<&str> {
+    let anywhere = (!pattern.contains('/')).then_some("**");
+    let named = pattern.strip_suffix('/').unwrap_or(pattern).split('/');
+    anywhere.into_iter().chain(named).chain(["**"]).collect()
+}
+
+fn is_path(pattern: &[&str], path: &[&str]) -> bool {
+    is_match(
+        pattern,
+        path,
+        |part| *part == "**",
+        |part, name| is_like(part, name),
+    )
 }
 
 /// The path that git quotes like this: within `"`, with escapes as in C.
@@ -468,6 +491,9 @@ mod tests {
             ("**/*.tf", "main.tf"),
             ("**/*.tf", "a/b/main.tf"),
             ("a?.rs", "ab.rs"),
+            ("deploy", "deploy/prod/x"),
+            ("deploy", "a/deploy/x"),
+            ("app/deploy", "app/deploy/prod/x"),
             ("deploy/", r#""deploy/x\ty.sh""#),
             ("deploy/", r#""deploy/\377.sh""#),
             (
@@ -492,10 +518,59 @@ mod tests {
             ("*/deploy/", "src"),
             ("deploy/", r#""deploy\057x"#),
             ("a?.rs", "a.rs"),
+            ("app/deploy", "deploy/x"),
+            ("deploy", "deployment/x"),
+            ("conf/*/prod.yml", "conf/q"),
         ] {
             assert!(!admits(pattern, path), "{pattern} {path}");
         }
-        assert_eq!(HumanPaths::new(vec![" ".to_owned()]), None);
+    }
+
+    #[test]
+    fn a_pattern_that_no_path_can_match_is_refused() {
+        for pattern in [
+            "",
+            " ",
+            "/",
+            "/deploy/",
+            "./deploy/",
+            "deploy//prod/",
+            "deploy//",
+            "../deploy/",
+            "deploy/.",
+            "a/../b",
+            " deploy/",
+            "deploy/ ",
+            "a/***",
+        ] {
+            assert_eq!(HumanPaths::new(vec![pattern.to_owned()]), None, "{pattern}");
+        }
+    }
+
+    #[test]
+    fn a_link_at_a_folder_of_a_pattern_matches_whatever_its_name() {
+        let admits = |pattern: &str, path: &str| {
+            let patterns = HumanPaths::new(vec![pattern.to_owned()]);
+            patterns.expect("a pattern").admits_link(path)
+        };
+        for (pattern, path) in [
+            ("conf/*/prod.yml", "conf/q"),
+            ("conf/*/prod.yml", r#""conf/\377""#),
+            ("conf/*/prod.yml", "conf"),
+            ("a/**/z", "a/q"),
+            ("a/**/z", "a/q/r"),
+            ("*.tf", "vendor"),
+            ("deploy/", "deploy"),
+        ] {
+            assert!(admits(pattern, path), "{pattern} {path}");
+        }
+        for (pattern, path) in [
+            ("conf/*/prod.yml", "conf/q/other"),
+            ("conf/*/prod.yml", "other"),
+            ("a/**/z", "b/q"),
+        ] {
+            assert!(!admits(pattern, path), "{pattern} {path}");
+        }
     }
 
     /// The definition, in exponential time.

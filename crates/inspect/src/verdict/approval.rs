@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use chrono::{DateTime, Utc};
+use git::Changes;
 use message_schema::Code;
 use message_schema::id::{AgentName, CommitSha, FindingId, PrNumber, Repo, RepoPath};
 use message_schema::line::escaped;
@@ -55,6 +56,8 @@ pub enum Reason {
     HumanPaths,
     /// Merging the commit brings another change than the request shows.
     OtherChange,
+    /// The branch already has the commit, so nothing shows whether it changes a file that only a person may approve.
+    NothingToCompare,
 }
 
 /// The answer.
@@ -270,18 +273,24 @@ impl ApprovalVerdict {
     }
 
     /// Bars agents' approvals if the change really touches a file that only a person may approve, whatever the request
-    /// said of it.
-    pub fn bar_human_paths(&mut self, changed: &[RepoPath], paths: &HumanPaths) {
-        let Some(file) = changed.iter().find(|file| paths.admits(file.as_str())) else {
-            return;
+    /// said of it, or if there is nothing to compare.
+    pub fn bar_human_paths(&mut self, changes: Option<&Changes>, paths: &HumanPaths) {
+        let is_barred = |file: &&RepoPath, changes: &Changes| {
+            paths.admits(file.as_str())
+                || changes.links.contains(*file) && paths.admits_link(file.as_str())
         };
-        for review in self
-            .reviews
-            .iter_mut()
-            .filter(|review| !review.is_by_person)
-        {
-            review.reasons.insert(Reason::HumanPaths);
-            review.told.end = escaped(file.as_str());
+        let (reason, end) = match changes {
+            _ if paths.is_empty() => return,
+            None => (Reason::NothingToCompare, String::new()),
+            Some(changes) => match changes.files.iter().find(|file| is_barred(file, changes)) {
+                Some(file) => (Reason::HumanPaths, escaped(file.as_str())),
+                None => return,
+            },
+        };
+        let of_agents = self.reviews.iter_mut();
+        for review in of_agents.filter(|review| !review.is_by_person) {
+            review.reasons.insert(reason);
+            review.told.end.clone_from(&end);
             review.conclude();
         }
         self.passes = self.reviews.iter().all(|review| review.passes);
@@ -413,6 +422,9 @@ impl CheckedReview {
                 Reason::Stale => {
                     format!("the approval of {commit} is stale: the pull request has had another head since")
                 }
+                Reason::NothingToCompare => format!(
+                    "the branch already has {head}, so git cannot show whether it changes a file that only a person may approve"
+                ),
                 Reason::HumanPaths => format!("approved by an agent, but only a person may approve a change of {end}"),
                 Reason::Waiting => {
                     "approved, but the reviewer says that it is not ready to merge (merge_ready: false)".to_owned()

@@ -4,8 +4,8 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use git::{GitError, MergeBase, Repository};
-use message_schema::id::{CommitSha, RepoPath};
+use git::{Changes, GitError, MergeBase, Repository};
+use message_schema::id::CommitSha;
 use message_schema::line::escaped;
 use spool::Digest;
 
@@ -146,14 +146,16 @@ impl Patches {
         }))
     }
 
-    /// Lists the files that a commit changes since it left the branch. Fails if git cannot tell.
-    pub fn files(&self, head: &CommitSha) -> Result<Vec<RepoPath>, GitError> {
+    /// Returns what a commit changes since it left the branch; `None` if the branch already has the commit, so that
+    /// nothing shows what it changed. Fails if git cannot tell.
+    pub fn changes(&self, head: &CommitSha) -> Result<Option<Changes>, GitError> {
         let (repository, base) = (self.repository(), self.base_commit()?);
         let Some(commit) = self.expand(head)? else {
             return Err(self.unusable(head.as_str()));
         };
         match repository.merge_base(&base, &commit)? {
-            MergeBase::One(from) => Ok(repository.changes(&from, &commit)?.files),
+            MergeBase::One(from) if from == commit => Ok(None),
+            MergeBase::One(from) => repository.changes(&from, &commit).map(Some),
             MergeBase::None | MergeBase::Several => Err(self.no_merge_base(head)),
         }
     }

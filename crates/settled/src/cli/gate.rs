@@ -85,10 +85,10 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<Exit, Failure> {
     {
         let config = Config::load(context.workspace()?)
             .map_err(|error| Failure::new(Exit::Failed, &error))?;
-        let changed = patches
-            .files(&at.head)
+        let changes = patches
+            .changes(&at.head)
             .map_err(|error| Failure::new(Exit::Failed, &error))?;
-        verdict.bar_human_paths(&changed, &config.gate.human_paths);
+        verdict.bar_human_paths(changes.as_ref(), &config.gate.human_paths);
     }
     at.answer(verdict, &asked, context)
 }
@@ -245,6 +245,12 @@ impl At {
                 context.command_of(Some(author), &words)
             }
             Reason::HumanPaths => context.command(&format!("review approve {}{repo}", asked.pr)),
+            Reason::NothingToCompare => {
+                let (pr, head) = (&asked.pr, &asked.head);
+                context.command(&format!(
+                    "gate check --pr {pr} --head {head}{repo} --repo-dir DIR --base REF"
+                ))
+            }
             Reason::Waiting => {
                 let head = &asked.head;
                 context.command(&format!(

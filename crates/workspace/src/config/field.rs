@@ -178,7 +178,7 @@ pub(super) fn human_paths<'de, D: Deserializer<'de>>(
 ) -> Result<HumanPaths, D::Error> {
     HumanPaths::new(Vec::<String>::deserialize(deserializer)?).ok_or_else(|| {
         Error::custom(
-            "gate.human_paths has a pattern that names nothing, expected paths of the repository such as \".github/\" or \"**/*.sql\"",
+            "gate.human_paths has a pattern that names nothing, expected paths of the repository such as \".github/\" or \"**/*.sql\", without blanks around them and without the parts \".\" and \"..\"",
         )
     })
 }

@@ -48,7 +48,7 @@ pub enum Reason {
     /// One of the two commits is abbreviated, and the other begins with it. An abbreviated approval never holds: an
     /// author can make two commits that begin alike, and push the second after the approval of the first.
     Abbreviated,
-    /// The head of the pull request changed since the approval.
+    /// The last event of the pull request named another head.
     Stale,
     /// The reviewer approves and says that it is not ready to merge.
     Waiting,
@@ -420,7 +420,7 @@ impl CheckedReview {
                 }
                 Reason::OtherChange => format!("approved another change: {hidden}"),
                 Reason::Stale => {
-                    format!("the approval of {commit} is stale: the pull request has had another head since")
+                    format!("the approval of {commit} is stale: the last event of the pull request named another head")
                 }
                 Reason::NothingToCompare => format!(
                     "the branch already has {head}, so git cannot show whether it changes a file that only a person may approve"

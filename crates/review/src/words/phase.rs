@@ -192,7 +192,7 @@ pub struct Approval {
     pub merge_ready: bool,
     /// The time of the approval.
     pub at: DateTime<Utc>,
-    /// True once the pull request has another head; it stays true.
+    /// True while the last known head of the pull request is another commit.
     #[serde(skip_serializing_if = "std::ops::Not::not", default)]
     pub stale: bool,
     /// True if no lgtm gave it, but a feedback on a fix pull request in which nothing blocks.

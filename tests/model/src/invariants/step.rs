@@ -369,8 +369,8 @@ fn approved_by_person(head: Option<&CommitSha>, was: &Review, now: &Review) -> R
     )
 }
 
-/// An event of the pull request closes an open review, makes an approval invalid, or tells an open round of a newer
-/// head.
+/// An event of the pull request closes an open review, says whether an approval is stale, or tells an open round of a
+/// newer head.
 fn pulled(action: PullAction, was: &Review, now: &Review) -> Result<(), Broken> {
     let closes = matches!(action, PullAction::Closed | PullAction::Merged);
     if !was.phase.is_final() && closes {
@@ -381,27 +381,21 @@ fn pulled(action: PullAction, was: &Review, now: &Review) -> Result<(), Broken> 
             || format!("{:?}", now.phase),
         );
     }
-    let is_stale =
-        |review: &Review| matches!(&review.phase, Phase::Approved(approval) if approval.stale);
-    let keeps = untold(&was.phase) == untold(&now.phase) || (!is_stale(was) && is_stale(now));
     holds(
-        keeps && was.rank() == now.rank(),
+        untold(&was.phase) == untold(&now.phase) && was.rank() == now.rank(),
         Invariant::RankFalls,
         || format!("{:?} after {action:?}", now.phase),
     )
 }
 
-/// The phase without the newer heads from events.
+/// The phase without what events say of the head.
 fn untold(phase: &Phase) -> Phase {
     let mut phase = phase.clone();
     match &mut phase {
         Phase::Reviewing(open) => open.newer_heads = Heads::default(),
         Phase::Addressed { report, .. } => report.newer_heads = Heads::default(),
-        Phase::Awaiting { .. }
-        | Phase::Fixing { .. }
-        | Phase::Approved(_)
-        | Phase::Escalated(_)
-        | Phase::Closed(_) => {}
+        Phase::Approved(approval) => approval.stale = false,
+        Phase::Awaiting { .. } | Phase::Fixing { .. } | Phase::Escalated(_) | Phase::Closed(_) => {}
     }
     phase
 }

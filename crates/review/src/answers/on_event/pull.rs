@@ -111,13 +111,12 @@ fn opener<'a>(
 fn phase_after(review: &Review, event: &PullEvent) -> Option<Phase> {
     match &review.phase {
         Phase::Approved(approval) => {
-            let outlived = event
-                .head
-                .as_ref()
-                .is_some_and(|head| approval.is_outlived_by(head));
-            (outlived && !approval.stale).then(|| {
+            // Events have no order: the job of an older push may report its head last, and a later event of the
+            // approved head shows that it did.
+            let stale = approval.is_outlived_by(event.head.as_ref()?);
+            (stale != approval.stale).then(|| {
                 Phase::Approved(Approval {
-                    stale: true,
+                    stale,
                     ..approval.clone()
                 })
             })

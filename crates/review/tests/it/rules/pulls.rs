@@ -64,7 +64,7 @@ fn events_of_an_open_pull_request_leave_an_open_review_alone() {
 }
 
 #[test]
-fn an_approval_goes_stale_with_another_head_and_stays_so() {
+fn an_approval_is_stale_while_the_last_event_names_another_head() {
     let mut table = approved();
     table
         .pull(PullAction::Synchronize, Some("ABC12345"))
@@ -77,7 +77,9 @@ fn an_approval_goes_stale_with_another_head_and_stays_so() {
     table
         .pull(PullAction::Synchronize, Some("abc1234"))
         .expect("back again");
-    assert!(is_stale(&table), "once and for good");
+    assert!(!is_stale(&table), "the approved commit is the head again");
+    table.pull(PullAction::Merged, None).expect("no head");
+    assert!(!is_stale(&table));
 }
 
 #[test]

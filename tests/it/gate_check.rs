@@ -250,3 +250,84 @@ fn a_check_changes_nothing_and_needs_no_lock() {
     assert_eq!(verdict(&mailroom, HEAD, &[]), yes());
     assert_eq!(segment(), before);
 }
+
+/// A review of this commit in this repository, up to the open request.
+fn ask_in(mailroom: &Mailroom, repo: &str, head: &str) {
+    let sent = mailroom.run(&[
+        "send",
+        "review_request",
+        "--agent",
+        "claude",
+        "--to",
+        "codex",
+        "--pr",
+        "86",
+        "--branch",
+        "parser",
+        "--diff-summary",
+        "A parser.",
+        "--repo",
+        repo,
+        "--declared-head",
+        head,
+        "--no-wait",
+    ]);
+    assert!(sent.status.success(), "{}", said(&sent));
+    assert!(mailroom.once().status.success());
+}
+
+/// An answer of the reviewer in this repository.
+fn answer_in(mailroom: &Mailroom, repo: &str, words: &str) {
+    let answer = format!("{words} --no-wait");
+    for words in ["brief 86", &answer] {
+        let words: Vec<&str> = words.split(' ').collect();
+        let said_here = mailroom.run(&[&words[..], &["--repo", repo, "--agent", "codex"]].concat());
+        assert!(said_here.status.success(), "{}", said(&said_here));
+    }
+    let judged = mailroom.once();
+    assert!(judged.status.success(), "{}", said(&judged));
+}
+
+/// The words that send a finding which blocks.
+fn blocked(mailroom: &Mailroom) -> String {
+    let text = "findings:\n- {severity: P0, title: It runs what it reads}\n";
+    mailroom.put("finding.yaml", text);
+    let file = mailroom.root().join("finding.yaml");
+    format!("feedback 86 --findings {}", file.display())
+}
+
+#[test]
+fn another_spelling_of_the_repository_gives_no_second_opinion() {
+    let mailroom = mailroom();
+    ask_in(&mailroom, "owner/nome", HEAD);
+    answer_in(&mailroom, "owner/nome", &blocked(&mailroom));
+    ask_in(&mailroom, "owner/name", HEAD);
+    answer_in(&mailroom, "owner/name", &format!("lgtm 86 --head {HEAD}"));
+    let here = ["--repo", "owner/name"];
+    assert_eq!(verdict(&mailroom, HEAD, &here), no("blocked_elsewhere"));
+    let next = said(&check(&mailroom, HEAD, &here));
+    assert!(
+        next.contains("settled threads 86 --repo owner/nome"),
+        "{next}"
+    );
+    // The clone's address is the same repository: its review is known, and so is the approval.
+    assert_eq!(
+        verdict(&mailroom, HEAD, &["--repo", "Owner/Name.git"]),
+        no("blocked_elsewhere")
+    );
+    let resolve = "thread resolve 86 F-1-001 --repo owner/nome --by ann";
+    let resolve: Vec<&str> = resolve.split(' ').collect();
+    let settled = mailroom.at_terminal(&resolve, "it is intended");
+    assert!(settled.status.success(), "{}", said(&settled));
+    assert_eq!(verdict(&mailroom, HEAD, &here), yes());
+}
+
+#[test]
+fn another_commit_under_the_same_number_elsewhere_bars_nothing() {
+    let mailroom = mailroom();
+    ask_in(&mailroom, "other/fork", OTHER);
+    answer_in(&mailroom, "other/fork", &blocked(&mailroom));
+    ask_in(&mailroom, "owner/name", HEAD);
+    answer_in(&mailroom, "owner/name", &format!("lgtm 86 --head {HEAD}"));
+    assert_eq!(verdict(&mailroom, HEAD, &["--repo", "owner/name"]), yes());
+}

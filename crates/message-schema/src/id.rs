@@ -170,10 +170,23 @@ impl PrNumber {
 }
 
 impl Repo {
-    /// Returns the same repository in lower case: names of repositories are not case-sensitive.
+    /// Returns the one name by which reviews are keyed: in lower case, because forges do not compare case, and without the
+    /// `.git` of a clone's address.
     #[must_use]
     pub fn to_canonical(&self) -> Self {
-        Self(self.0.to_ascii_lowercase())
+        let mut name = self.0.to_ascii_lowercase();
+        while let Some(rest) = name
+            .strip_suffix(".git")
+            .filter(|rest| !rest.ends_with('/'))
+        {
+            name.truncate(rest.len());
+        }
+        Self(name)
+    }
+
+    /// True if both name the same repository.
+    pub fn same_repo(&self, other: &Self) -> bool {
+        self.to_canonical() == other.to_canonical()
     }
 }
 
@@ -344,6 +357,28 @@ mod tests {
         let pr = |t| PrNumber::new(t).expect("a number");
         assert!(pr("0086").same_pr(&pr("86")) && pr("000").canonical() == "0");
         assert!(!pr("86").same_pr(&pr("860")));
+    }
+
+    #[test]
+    fn the_address_of_a_clone_names_the_same_repository() {
+        let repo = |text| Repo::new(text).expect("a repository");
+        for other in [
+            "Owner/Name",
+            "owner/name.git",
+            "OWNER/NAME.GIT",
+            "owner/name.git.git",
+        ] {
+            assert!(repo("owner/name").same_repo(&repo(other)), "{other}");
+        }
+        for other in [
+            "owner/name.gi",
+            "owner/namegit",
+            "owner/nome",
+            "owner.git/name",
+        ] {
+            assert!(!repo("owner/name").same_repo(&repo(other)), "{other}");
+        }
+        assert_eq!(repo("owner/.git").to_canonical(), repo("owner/.git"));
     }
 
     #[test]

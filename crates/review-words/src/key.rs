@@ -21,7 +21,7 @@ pub struct ReviewKey {
 }
 
 impl ReviewKey {
-    /// Makes a key; ignores leading zeros of the number and the case of the repository.
+    /// Makes a key; ignores leading zeros of the number, and the case and a `.git` of the repository.
     pub fn new(repo: Option<&Repo>, pr: &PrNumber, author: AgentName, reviewer: AgentName) -> Self {
         Self {
             repo: repo.map(Repo::to_canonical),
@@ -35,7 +35,8 @@ impl ReviewKey {
     /// matches every message, and a message without one matches every review.
     pub fn may_be_of(&self, repo: Option<&Repo>) -> bool {
         match (&self.repo, repo) {
-            (Some(own), Some(named)) => *own == named.to_canonical(),
+            // A key that an older version wrote may end in `.git`.
+            (Some(own), Some(named)) => own.same_repo(named),
             (None, _) | (_, None) => true,
         }
     }
@@ -79,5 +80,30 @@ impl TaskId {
 impl fmt::Display for TaskId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_that_an_older_version_wrote_is_found_under_each_spelling() {
+        let repo = |text: &str| Repo::new(text).expect("a repository");
+        let agent = |name: &str| AgentName::new(name).expect("a name");
+        let pr = PrNumber::new("86").expect("a number");
+        let named = repo("Owner/Name.git");
+        let new = ReviewKey::new(Some(&named), &pr, agent("claude"), agent("codex"));
+        assert_eq!(new.repo, Some(repo("owner/name")));
+        let old = ReviewKey {
+            repo: Some(repo("owner/name.git")),
+            ..new.clone()
+        };
+        for key in [&new, &old] {
+            for spelling in ["owner/name", "owner/name.git", "OWNER/name.GIT"] {
+                assert!(key.may_be_of(Some(&repo(spelling))), "{key} {spelling}");
+            }
+            assert!(!key.may_be_of(Some(&repo("owner/nome"))));
+        }
     }
 }

@@ -6,9 +6,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use chrono::{DateTime, Utc};
 use git::Changes;
 use message_schema::Code;
-use message_schema::id::{AgentName, CommitSha, FindingId, PrNumber, Repo, RepoPath};
+use message_schema::id::{AgentName, CommitSha, DiffDigest, FindingId, PrNumber, Repo, RepoPath};
 use message_schema::line::escaped;
-use review::{Approval, CloseReason, HumanPaths, Phase, Review, ReviewKey, State};
+use review::{Approval, Change, CloseReason, HumanPaths, Phase, Review, ReviewKey, State, Thread};
 use serde::Serialize;
 
 use super::patch::Comparison;
@@ -58,6 +58,8 @@ pub enum Reason {
     OtherChange,
     /// The branch already has the commit, so nothing shows whether it changes a file that only a person may approve.
     NothingToCompare,
+    /// A review of the same number in another repository blocks the same commit, or the same change.
+    BlockedElsewhere,
 }
 
 /// The answer.
@@ -113,6 +115,9 @@ pub struct CheckedReview {
     /// The commit since which the request shows the change.
     #[serde(skip)]
     shown_from: Option<CommitSha>,
+    /// The digest of the change that the request shows.
+    #[serde(skip)]
+    digest: Option<DiffDigest>,
     #[serde(skip)]
     told: SentenceParts,
 }
@@ -143,6 +148,7 @@ struct SentenceParts {
     head: String,
     end: String,
     hidden: String,
+    elsewhere: Option<ReviewKey>,
 }
 
 /// The reason why the question cannot be answered.
@@ -220,13 +226,14 @@ impl ApprovalVerdict {
             .into_iter()
             .map(|(key, review)| CheckedReview::of(key, review, asked))
             .collect();
-        let passes = reviews.iter().all(|review| review.passes);
-        Ok(Self {
+        let mut verdict = Self {
             pr: pr.to_canonical().to_string(),
             head: head.to_string(),
-            passes,
+            passes: reviews.iter().all(|review| review.passes),
             reviews,
-        })
+        };
+        verdict.bar_elsewhere(state, asked);
+        Ok(verdict)
     }
 
     /// Lets the approval of another commit hold if `compare` finds that it makes the same change as the head, or that
@@ -295,9 +302,37 @@ impl ApprovalVerdict {
         }
         self.passes = self.reviews.iter().all(|review| review.passes);
     }
+
+    /// Bars agents' approvals if a blocker is open or with a person in a review of the same number in another repository,
+    /// and the commit or the change is the same: whoever writes a repository's name differently would get a second
+    /// opinion.
+    fn bar_elsewhere(&mut self, state: &State, asked: &ApprovalQuestion) {
+        let others = state.reviews_of(&asked.pr);
+        let blocked: Vec<(&ReviewKey, &Review)> = others
+            .filter(|(key, review)| {
+                !key.may_be_of(asked.repo.as_ref())
+                    && review.threads.values().any(Thread::blocks_approval)
+            })
+            .collect();
+        let of_agents = self.reviews.iter_mut();
+        for review in of_agents.filter(|review| !review.is_by_person) {
+            let is_same = |(_, other): &&(&ReviewKey, &Review)| review.is_about(other, asked);
+            if let Some((key, _)) = blocked.iter().find(is_same) {
+                review.reasons.insert(Reason::BlockedElsewhere);
+                review.told.elsewhere = Some((*key).clone());
+                review.conclude();
+            }
+        }
+        self.passes = self.reviews.iter().all(|review| review.passes);
+    }
 }
 
 impl CheckedReview {
+    /// The review of another repository that bars this one's approval.
+    pub fn blocked_by(&self) -> Option<&ReviewKey> {
+        self.told.elsewhere.as_ref()
+    }
+
     fn of(key: &ReviewKey, review: &Review, asked: &ApprovalQuestion) -> Self {
         let mut reasons = BTreeSet::new();
         let mut end = String::new();
@@ -355,11 +390,24 @@ impl CheckedReview {
             told: SentenceParts {
                 head: asked.head.to_string(),
                 end,
-                hidden: String::new(),
+                ..SentenceParts::default()
             },
+            digest: review.reading.change.digest.clone(),
         };
         checked.conclude();
         checked
+    }
+
+    /// True if the other review is about the commit of the question, the approved one, or the same change.
+    fn is_about(&self, other: &Review, asked: &ApprovalQuestion) -> bool {
+        let Change { head, digest, .. } = &other.reading.change;
+        let heads = [Some(&asked.head), self.approved_commit.as_ref()];
+        let is_head = |commit: &CommitSha| {
+            let mut heads = heads.into_iter().flatten();
+            heads.any(|head| head.same_commit(commit))
+        };
+        [head, &other.commit].into_iter().flatten().any(is_head)
+            || digest.is_some() && *digest == self.digest
     }
 
     fn take(&mut self, found: Comparison, from: &CommitSha, to: &str) {
@@ -398,7 +446,12 @@ impl CheckedReview {
             .approved_commit
             .as_ref()
             .map_or("no commit", |commit| commit.as_str());
-        let SentenceParts { head, end, hidden } = &self.told;
+        let SentenceParts {
+            head,
+            end,
+            hidden,
+            elsewhere,
+        } = &self.told;
         let mut said: Vec<String> = self
             .reasons
             .iter()
@@ -425,6 +478,10 @@ impl CheckedReview {
                 Reason::NothingToCompare => format!(
                     "the branch already has {head}, so git cannot show whether it changes a file that only a person may approve"
                 ),
+                Reason::BlockedElsewhere => {
+                    let other = elsewhere.as_ref().expect("the review that blocks it");
+                    format!("{other} is about the same change, and a finding there blocks it")
+                }
                 Reason::HumanPaths => format!("approved by an agent, but only a person may approve a change of {end}"),
                 Reason::Waiting => {
                     "approved, but the reviewer says that it is not ready to merge (merge_ready: false)".to_owned()

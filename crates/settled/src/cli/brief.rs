@@ -76,11 +76,7 @@ impl RequestArgs {
     }
 
     fn means(&self, ask: &Ask) -> bool {
-        let repo = |named: &Repo| {
-            ask.repo
-                .as_ref()
-                .is_none_or(|own| own.to_canonical() == named.to_canonical())
-        };
+        let repo = |named: &Repo| ask.repo.as_ref().is_none_or(|own| own.same_repo(named));
         self.pr.as_ref().is_none_or(|pr| ask.pr.same_pr(pr))
             && self
                 .author

@@ -210,6 +210,10 @@ impl At {
         let CheckedReview {
             author, reviewer, ..
         } = review;
+        let check = |more: &str| {
+            let (pr, head) = (&asked.pr, &asked.head);
+            context.command(&format!("gate check --pr {pr} --head {head}{repo} {more}"))
+        };
         match review
             .reasons
             .first()
@@ -224,10 +228,7 @@ impl At {
                         .as_ref()
                         .is_some_and(CommitSha::is_whole) =>
             {
-                let (pr, head) = (&asked.pr, &asked.head);
-                context.command(&format!(
-                    "gate check --pr {pr} --head {head}{repo} --repo-dir DIR --base REF"
-                ))
+                check("--repo-dir DIR --base REF")
             }
             Reason::Escalated | Reason::Closed | Reason::GateBroken | Reason::Abbreviated => {
                 context.command(&format!(
@@ -245,19 +246,13 @@ impl At {
                 context.command_of(Some(author), &words)
             }
             Reason::HumanPaths => context.command(&format!("review approve {}{repo}", asked.pr)),
-            Reason::NothingToCompare => {
-                let (pr, head) = (&asked.pr, &asked.head);
-                context.command(&format!(
-                    "gate check --pr {pr} --head {head}{repo} --repo-dir DIR --base REF"
-                ))
+            Reason::NothingToCompare => check("--repo-dir DIR --base REF"),
+            Reason::BlockedElsewhere => {
+                let other = review.blocked_by().and_then(|key| key.repo.as_ref());
+                let other = other.map_or_else(String::new, |repo| format!(" --repo {repo}"));
+                context.command(&format!("threads {}{other}", asked.pr))
             }
-            Reason::Waiting => {
-                let head = &asked.head;
-                context.command(&format!(
-                    "gate check --pr {} --head {head}{repo} --allow-waiting",
-                    asked.pr
-                ))
-            }
+            Reason::Waiting => check("--allow-waiting"),
         }
     }
 }

@@ -336,7 +336,7 @@ impl Request<'_> {
             files: self.context.posted.valid.changed_files(),
         };
         let known = self.context.state.review(self.key);
-        let is_said = change.digest.is_some() || !change.files.is_empty();
+        let is_said = change.head.is_some() || change.digest.is_some() || !change.files.is_empty();
         let is_news =
             is_said || known.is_some_and(|review| review.reading != ReadingState::default());
         ReviewStep {

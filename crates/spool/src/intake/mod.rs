@@ -33,6 +33,9 @@ const ASK_MS: u64 = 10;
 /// handled, so a flood in one outbox costs neither memory nor the time of the others.
 const WINDOW: usize = 16_384;
 
+/// The number of files that an outbox may have known without giving their memory back.
+const CROWD: usize = 512;
+
 /// The most names of such an outbox that one call to `take` lists.
 const BEYOND_MAX: usize = 4_096;
 
@@ -129,6 +132,17 @@ struct Outbox {
 impl Outbox {
     fn is_full(&self) -> bool {
         self.files.len() >= WINDOW
+    }
+
+    /// Takes a file out, and gives back the memory of a crowd that is gone: 5 MB for a full window.
+    fn take_out(&mut self, name: &FileName) -> File {
+        let file = self.files.remove(name).unwrap_or_default();
+        let (left, room) = (self.files.len(), self.files.capacity());
+        if room > CROWD && left < room / 8 {
+            self.files.shrink_to(2 * left);
+            self.queue.shrink_to(2 * left);
+        }
+        file
     }
 
     /// Returns when to ask again about a file that a writer has open.
@@ -459,7 +473,7 @@ impl Intake {
         let Some((_, name)) = outbox.queue.pop_front() else {
             return Ok(Next::Nothing);
         };
-        let mut file = outbox.files.remove(&name).unwrap_or_default();
+        let mut file = outbox.take_out(&name);
         if view.is_judged(agent, &name) {
             return Ok(Next::Nothing);
         }
@@ -536,4 +550,25 @@ fn open<'a>(
 /// Returns a name that sorts before all candidates.
 fn first_name() -> FileName {
     FileName::new([1]).expect("one byte is a name")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_crowd_that_is_gone_leaves_no_memory_behind() {
+        let mut outbox = Outbox::default();
+        let name = |number: usize| FileName::new(format!("{number}.yaml")).expect("a name");
+        for number in 0..WINDOW {
+            outbox.files.insert(name(number), File::default());
+            outbox.queue.push_back((0, name(number)));
+        }
+        for number in 0..WINDOW {
+            outbox.queue.pop_front();
+            outbox.take_out(&name(number));
+        }
+        let left = outbox.files.capacity().max(outbox.queue.capacity());
+        assert!(left <= 2 * CROWD, "{left}");
+    }
 }

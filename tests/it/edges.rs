@@ -14,7 +14,7 @@ use settled_tests::rust_source::sources;
 use settled_tests::{list, read, repository, write};
 
 /// Each room with the rooms it is built on. It may also use the rooms below these.
-const EDGES: [(&str, &[&str]); 33] = [
+const EDGES: [(&str, &[&str]); 34] = [
     ("message-schema", &[]),
     ("git", &["message-schema"]),
     ("validate-message", &["message-schema"]),
@@ -138,10 +138,8 @@ const FLOORS: [(&str, &[&[&str]]); 4] = [
                 "gc",
                 "growing",
                 "held",
-                "logs",
                 "metrics",
                 "schedule",
-                "stderr",
                 "step",
                 "supervisor",
                 "validation",

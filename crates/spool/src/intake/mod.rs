@@ -33,9 +33,6 @@ const ASK_MS: u64 = 10;
 /// handled, so a flood in one outbox costs neither memory nor the time of the others.
 const WINDOW: usize = 16_384;
 
-/// The number of files that an outbox may have known without giving their memory back.
-const CROWD: usize = 512;
-
 /// The most names of such an outbox that one call to `take` lists.
 const BEYOND_MAX: usize = 4_096;
 
@@ -134,15 +131,13 @@ impl Outbox {
         self.files.len() >= WINDOW
     }
 
-    /// Takes a file out, and gives back the memory of a crowd that is gone: 5 MB for a full window.
+    /// Takes a file out. Gives back the memory of a crowd that is gone, 5 MB for a full window, down to that of 512 files.
     fn take_out(&mut self, name: &FileName) -> File {
-        let file = self.files.remove(name).unwrap_or_default();
-        let (left, room) = (self.files.len(), self.files.capacity());
-        if room > CROWD && left < room / 8 {
-            self.files.shrink_to(2 * left);
-            self.queue.shrink_to(2 * left);
+        if self.files.len() < self.files.capacity() / 8 {
+            self.files.shrink_to(512);
+            self.queue.shrink_to(512);
         }
-        file
+        self.files.remove(name).unwrap_or_default()
     }
 
     /// Returns when to ask again about a file that a writer has open.
@@ -569,6 +564,6 @@ mod tests {
             outbox.take_out(&name(number));
         }
         let left = outbox.files.capacity().max(outbox.queue.capacity());
-        assert!(left <= 2 * CROWD, "{left}");
+        assert!(left <= 1024, "{left}");
     }
 }

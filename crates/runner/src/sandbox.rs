@@ -144,21 +144,23 @@ impl Sandbox {
             walls.add(["--share-net"]);
         }
         walls.add(["--chdir".as_ref(), run.workdir.as_os_str()]);
+        let mut words: Vec<&OsStr> = run.command.iter().map(AsRef::as_ref).collect();
+        let own;
         if let Hosts::These(hosts) = &self.hosts
             && !hosts.is_empty()
         {
             network::serve(run.folder, hosts)?;
-            let own = program::settled()?;
+            own = program::settled()?;
             walls.bind("--ro-bind", &own);
-            walls.close();
-            walls.add(["--".as_ref(), own.as_os_str()]);
-            walls.add([INSIDE.as_ref(), run.folder.as_os_str()]);
-        } else {
-            walls.close();
+            let inside = [
+                own.as_ref(),
+                INSIDE.as_ref(),
+                run.folder.as_ref(),
+                "--".as_ref(),
+            ];
+            words.splice(..0, inside);
         }
-        walls.add(["--"]);
-        walls.add(run.command);
-        Ok(walls.0)
+        Ok(walls.around(words))
     }
 
     /// A command line that runs in the code and may write there, without a network and without the agent's variables.
@@ -166,9 +168,7 @@ impl Sandbox {
         let mut walls = self.walls(run, Code::Writable)?;
         walls.pass(VARIABLES);
         walls.add(["--chdir".as_ref(), run.tree.as_os_str()]);
-        walls.close();
-        walls.add(["--", "sh", "-c", line]);
-        Ok(walls.0)
+        Ok(walls.around(["sh", "-c", line]))
     }
 
     /// The walls that all commands share.
@@ -339,9 +339,11 @@ impl Walls {
         self.add([path]);
     }
 
-    /// Lets nothing more be written between the mounts, which all exist by now.
-    fn close(&mut self) {
-        self.add(["--remount-ro", "/"]);
+    /// The command line with these words inside the walls. Nothing is written between the mounts, which all exist by now.
+    fn around(mut self, words: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Command {
+        self.add(["--remount-ro", "/", "--"]);
+        self.add(words);
+        self.0
     }
 
     /// Passes on these variables and no others.

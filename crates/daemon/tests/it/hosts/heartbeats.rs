@@ -2,13 +2,19 @@
 
 use super::*;
 
-#[test]
-fn hosts_hear_of_each_other_without_a_record() {
+/// Hosts that follow one log with a record, and the time.
+fn with_one_history() -> (Shared, Vec<Host>, i64) {
     let log = Shared::new(1, Weather::default());
     let mut hosts = started(&log);
     hosts[0].put("a.yaml", &question("claude", "codex", "msg-a"));
     let mut ms = 0;
     settle(&mut hosts, &mut ms);
+    (log, hosts, ms)
+}
+
+#[test]
+fn hosts_hear_of_each_other_without_a_record() {
+    let (log, mut hosts, mut ms) = with_one_history();
     let records = hosts[0].entries().len();
     for _ in 0..3 {
         ms += 10_000;
@@ -120,11 +126,7 @@ fn a_host_that_only_keeps_the_time_of_another_is_not_the_one_with_the_wrong_cloc
 
 #[test]
 fn a_host_is_heard_after_its_clock_was_set_back_and_nothing_is_heard_twice() {
-    let log = Shared::new(1, Weather::default());
-    let mut hosts = started(&log);
-    hosts[0].put("a.yaml", &question("claude", "codex", "msg-a"));
-    let mut ms = 0;
-    settle(&mut hosts, &mut ms);
+    let (log, mut hosts, mut ms) = with_one_history();
     let last = |host: &Host| {
         let mut heard = workspace::heartbeat::read(host.root.path()).into_iter();
         let of_box = heard.find(|heard| heard.state.host.as_str() == "box");
@@ -155,11 +157,7 @@ fn a_host_is_heard_after_its_clock_was_set_back_and_nothing_is_heard_twice() {
 
 /// Hosts whose log shows the laptop another history from the second record on, and the time.
 fn with_two_histories() -> (Shared, Vec<Host>, i64) {
-    let log = Shared::new(1, Weather::default());
-    let mut hosts = started(&log);
-    hosts[0].put("a.yaml", &question("claude", "codex", "msg-a"));
-    let mut ms = 0;
-    settle(&mut hosts, &mut ms);
+    let (log, mut hosts, mut ms) = with_one_history();
     log.split();
     hosts[0].put("b.yaml", &question("claude", "pi", "msg-b"));
     hosts[1].put("c.yaml", &question("codex", "pi", "msg-c"));
@@ -221,11 +219,7 @@ fn told_of_box(log: &Shared, hosts: &mut [Host], digest: Option<Digest>, ms: i64
 
 #[test]
 fn a_host_compares_the_records_of_others_with_its_own_and_none_without_a_digest() {
-    let log = Shared::new(1, Weather::default());
-    let mut hosts = started(&log);
-    hosts[0].put("a.yaml", &question("claude", "codex", "msg-a"));
-    let mut ms = 0;
-    settle(&mut hosts, &mut ms);
+    let (log, mut hosts, mut ms) = with_one_history();
     let ours = Some(log.batches()[0].batch.head().digest);
     let other = Some(Digest::of(b"another"));
     let mut told = |hosts: &mut [Host], digest| {

@@ -1,5 +1,5 @@
-//! One call of git within limits: somebody else writes the repository, and a pipe in place of a ref, or twelve objects that
-//! name ten billion files, would keep git for ever or let it fill the memory.
+//! One call of git within limits. Others write the repository: a pipe in place of a ref would keep git waiting, and twelve
+//! objects that name ten billion files would let it fill the memory.
 
 use std::io::{self, Read as _, Write as _};
 use std::os::unix::process::CommandExt as _;

@@ -1,5 +1,5 @@
-//! Compares the files of a worktree with its commit. Whoever prepared the worktree also wrote its index, its config and
-//! its attributes, and each of these can hide a changed file from `git status`: none of them counts here.
+//! Compares the files of a worktree with its commit. The author of the worktree also wrote its index, its config and its
+//! attributes. Each of these can hide a changed file from `git status`, so this ignores them all.
 
 use std::ffi::OsStr;
 use std::fs::DirBuilder;

@@ -1,6 +1,6 @@
 //! Asks git about a change: its commits, its files, its digest, its diff. Runs the real `git` in such a way that
-//! nothing in the repository, its config or the environment can start a program, fetch, change the answer, or keep git for
-//! ever. Also makes and removes a worktree for a commit.
+//! nothing in the repository, its config or the environment can start a program, fetch, change the answer, or keep git
+//! running. Also makes and removes a worktree for a commit.
 
 pub mod changes;
 mod child;

@@ -8,7 +8,7 @@
 //! ends its processes and records that first.
 //!
 //! - `turn` runs a command once, `answer` reads its result, `mail` drains the inbox and waits for judgement;
-//! - `progress` names the two sides and what is told of them, `error` the reasons to stop;
+//! - `progress` names the two sides and the news about them, `error` the reasons to stop;
 //! - `serving` starts a daemon if none serves, `places` names the folders, `stop` listens for signals;
 //! - `history` reads a pair back from the ledger, `view` puts it into words.
 

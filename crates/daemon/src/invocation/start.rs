@@ -206,7 +206,7 @@ fn template(root: &Path, agent: &AgentSection) -> io::Result<String> {
     if agent.prompt.as_os_str().is_empty() {
         return Ok(prompt::BUILT_IN.to_owned());
     }
-    // Whoever writes it may put a pipe in its place, and the daemon would wait.
+    // An agent may put a pipe in its place, and a plain read would wait for a writer.
     let read = regular_file::read_followed(&root.join(&agent.prompt), prompt::TEMPLATE_MAX);
     let text = read.and_then(|bytes| match bytes.map(String::from_utf8) {
         Some(Ok(text)) => Ok(text),

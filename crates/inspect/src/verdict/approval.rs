@@ -304,7 +304,7 @@ impl ApprovalVerdict {
     }
 
     /// Bars agents' approvals if a blocker is open or with a person in a review of the same number in another repository,
-    /// and the commit or the change is the same: whoever writes a repository's name differently would get a second
+    /// and the commit or the change is the same. Otherwise another spelling of the repository's name would get a second
     /// opinion.
     fn bar_elsewhere(&mut self, state: &State, asked: &ApprovalQuestion) {
         let others = state.reviews_of(&asked.pr);

@@ -1,4 +1,4 @@
-//! The steps of which the cases are made: append, look, wait. Each fails the case when the log does something else.
+//! The steps that the cases consist of: append, look, wait. Each fails the case when the log does something else.
 
 use std::time::{Duration, Instant};
 

@@ -527,8 +527,8 @@ impl Lanes {
         judged
     }
 
-    /// Returns the lanes of which a power cut could undo something or which have work left, each with the item up to
-    /// which it survives one. `None` while a lane that is not parked has work, or while a power cut could undo a cursor.
+    /// Returns the lanes that have work left or that a power cut could set back, each with the item up to which it
+    /// survives one. `None` while a lane that is not parked has work, or while a power cut could undo a cursor.
     pub(crate) fn owing(&self) -> Option<BTreeMap<Lane, Pos>> {
         let owes = |queue: &&LaneQueue| {
             !queue.items.is_empty() || queue.progress.durable < queue.progress.done

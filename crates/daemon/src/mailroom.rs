@@ -150,7 +150,7 @@ impl Mailroom {
         let mut start = start::StartFold::default();
         let mut opened = open(&mut start)?;
         let last = match &sharing {
-            Some(_) => start.last_record(root)?,
+            Some(_) => start.last_record(root, opened.spool.head().seq)?,
             None => LastRecord::default(),
         };
         let (mut index, mut past) = (start.index, start.past);

@@ -17,7 +17,7 @@ use super::{Mailroom, Sharing};
 const ENDED_MAX: usize = 1_000;
 
 /// The number of past ends of this host's ledger to remember. A host that is further behind is compared once it has caught up.
-const PAST_MAX: usize = 10_000;
+pub(super) const PAST_MAX: usize = 10_000;
 
 /// The last ends that this host's ledger had, the oldest first.
 #[derive(Default)]

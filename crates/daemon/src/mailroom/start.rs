@@ -7,10 +7,10 @@ use std::time::{Duration, Instant};
 
 use chrono::DateTime;
 use spool::log::Head;
-use spool::{Ahead, Entry, Fold, RowKey, Rows, SpoolError, VisitError};
+use spool::{Ahead, Entry, Fold, RowKey, Rows, Since, SpoolError, Tail, VisitError};
 use workspace::index::LedgerIndex;
 
-use super::heartbeats::PastHeads;
+use super::heartbeats::{PAST_MAX, PastHeads};
 use super::shared::LastRecord;
 
 /// The pause between two progress lines. A shorter start logs none.
@@ -31,13 +31,15 @@ pub(super) struct StartFold {
 }
 
 impl StartFold {
-    /// Reads from the ledger's last record what limits later records.
-    pub(super) fn last_record(&mut self, root: &Path) -> Result<LastRecord, SpoolError> {
+    /// Reads from the ledger's last record, number `seq`, what limits later records. If a snapshot covered them all, it
+    /// reads the end of the ledger alone: as many records as others' histories are compared with.
+    pub(super) fn last_record(&mut self, root: &Path, seq: u64) -> Result<LastRecord, SpoolError> {
         if let Some(last) = self.last {
             return Ok(last);
         }
         let mut last = LastRecord::default();
-        spool::read_ledger(root, &mut |entry| {
+        let end = Since::Record(seq.saturating_sub(PAST_MAX as u64));
+        Tail::open(root, end)?.read(&mut |entry| {
             last = of_entry(entry)?;
             self.past.note(before(entry));
             Ok(())

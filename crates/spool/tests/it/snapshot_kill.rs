@@ -27,6 +27,31 @@ fn delivered(workspace: &Workspace) -> BTreeMap<String, u32> {
     texts
 }
 
+/// Kills the process in a fresh workspace at each of the changes that `run` makes, and lets `go_on` start it again: its
+/// state and its snapshots are then those of the whole ledger.
+pub(crate) fn at_each_kill(
+    changes: u64,
+    fresh: &dyn Fn() -> Workspace,
+    run: fn(&Workspace, &Arc<FaultyDisk>),
+    go_on: &dyn Fn(&Workspace, &str) -> Daemon,
+) {
+    for n in 1..=changes {
+        for fault in [DiskFault::StopAfter(n), DiskFault::StopWithin(n)] {
+            let (workspace, killed) = (fresh(), disk());
+            killed.set(Some(fault));
+            run(&workspace, &killed);
+            let context = format!("{fault:?} ({:?})", killed.log().last());
+            assert!(killed.stopped(), "{context}: the fault was never reached");
+            let daemon = go_on(&workspace, &context);
+            assert_eq!(daemon.state, whole(&workspace), "{context}");
+            let (_, snapshots) =
+                verify_with::<State>(workspace.root(), &mut |_| Ok(())).expect("a whole ledger");
+            let agree = |(_, agreement): &(u64, Agreement)| *agreement == Agreement::Agrees;
+            assert!(snapshots.iter().all(agree), "{context}: {snapshots:?}");
+        }
+    }
+}
+
 /// Runs twice with a snapshot after each, until the process is killed.
 fn run_until_killed(workspace: &Workspace, disk: &Arc<FaultyDisk>) {
     for _ in 0..2 {
@@ -59,36 +84,19 @@ fn a_kill_at_any_change_around_a_snapshot_has_no_effect() {
         .filter(|line| line.contains(".snapshot"))
         .count();
     assert!(replaced == 2 && changes > 80, "{:#?}", undisturbed.log());
-    for n in 1..=changes {
-        for fault in [DiskFault::StopAfter(n), DiskFault::StopWithin(n)] {
-            let (workspace, killed) = (fresh(), disk());
-            killed.set(Some(fault));
-            run_until_killed(&workspace, &killed);
-            let context = format!("{fault:?} ({:?})", killed.log().last());
-            assert!(killed.stopped(), "{context}: the fault was never reached");
-            if !workspace.path("agents/claude/outbox/a-2.yaml").exists()
-                && whole(&workspace).next <= 5
-            {
-                write_some(&workspace, "2");
-            }
-            let mut daemon = resumed(&workspace, BOOT);
-            daemon.run().expect("a run without faults");
-            assert_eq!(daemon.state, whole(&workspace), "{context}");
-            assert_eq!(delivered(&workspace), expected, "{context}");
-            assert!(
-                snapshot(&daemon).is_ok_and(|seq| seq == Some(8)),
-                "{context}"
-            );
-            let (_, snapshots) =
-                verify_with::<State>(workspace.root(), &mut |_| Ok(())).expect("a whole ledger");
-            assert!(
-                snapshots
-                    .iter()
-                    .all(|(_, agreement)| *agreement == Agreement::Agrees),
-                "{context}: {snapshots:?}"
-            );
+    at_each_kill(changes, &fresh, run_until_killed, &|workspace, context| {
+        if !workspace.path("agents/claude/outbox/a-2.yaml").exists() && whole(workspace).next <= 5 {
+            write_some(workspace, "2");
         }
-    }
+        let mut daemon = resumed(workspace, BOOT);
+        daemon.run().expect("a run without faults");
+        assert_eq!(delivered(workspace), expected, "{context}");
+        assert!(
+            snapshot(&daemon).is_ok_and(|seq| seq == Some(8)),
+            "{context}"
+        );
+        daemon
+    });
 }
 
 #[test]

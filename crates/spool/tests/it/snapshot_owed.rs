@@ -1,13 +1,15 @@
 //! An agent that closes a directory keeps no snapshot from being made: the snapshot lists the records that the parked
 //! lane still needs, and a start reads those again.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use spool::{Agreement, DiskFault, FaultyDisk, Spool, SpoolError, fold_ledger, verify_with};
+use spool::{Agreement, FaultyDisk, Spool, SpoolError, fold_ledger, verify_with};
 
 use crate::closed::{close, open};
 use crate::daemon::{BOOT, Daemon, LATER, OTHER_BOOT, State, Workspace, inbox, notice};
 use crate::snapshot::{disk, resumed, snapshot, whole, write_some};
+use crate::snapshot_kill::at_each_kill;
 
 const INBOX: &str = "agents/codex/inbox";
 const SEGMENT: &str = ".settled/ledger/00000000000000000001.jsonl";
@@ -264,44 +266,32 @@ fn a_kill_at_any_change_while_a_lane_is_parked_has_no_effect() {
     assert!(made.count() >= 3, "{log:#?}");
     // Of each of the two messages the text and the notice.
     assert_eq!((expected.len(), whole(&template).next), (4, 9));
-    for n in 1..=changes {
-        for fault in [DiskFault::StopAfter(n), DiskFault::StopWithin(n)] {
-            let (workspace, killed) = (fresh(), disk());
-            killed.set(Some(fault));
-            run_until_killed(&workspace, &killed);
-            let context = format!("{fault:?} ({:?})", killed.log().last());
-            assert!(killed.stopped(), "{context}: the fault was never reached");
-            if workspace.path(INBOX).is_file() {
-                for tag in ["1", "2"] {
-                    let sent = workspace.path(&format!("agents/claude/sent/a-{tag}.yaml"));
-                    if !sent.exists() {
-                        write_some(&workspace, tag);
-                    }
-                }
+    at_each_kill(changes, &fresh, run_until_killed, &|workspace, context| {
+        let is_closed = workspace.path(INBOX).is_file();
+        for tag in ["1", "2"].into_iter().filter(|_| is_closed) {
+            let sent = workspace.path(&format!("agents/claude/sent/a-{tag}.yaml"));
+            if !sent.exists() {
+                write_some(workspace, tag);
             }
-            let mut daemon = resumed(&workspace, BOOT);
-            if workspace.path(INBOX).is_file() {
-                open(&workspace.path(INBOX));
-            }
-            daemon.run().expect("a run without faults");
-            assert_eq!(daemon.state, whole(&workspace), "{context}");
-            let texts = |shown: &std::collections::BTreeMap<String, String>| {
-                let mut texts: Vec<String> = shown.values().cloned().collect();
-                texts.sort();
-                texts
-            };
-            assert_eq!(texts(&workspace.show(INBOX)), texts(&expected), "{context}");
-            assert!(
-                snapshot(&daemon).expect("a snapshot").is_some(),
-                "{context}"
-            );
-            assert_eq!(owed(&workspace), 0, "{context}");
-            let (_, snapshots) =
-                verify_with::<State>(workspace.root(), &mut |_| Ok(())).expect("a whole ledger");
-            let agree = |(_, agreement): &(u64, Agreement)| *agreement == Agreement::Agrees;
-            assert!(snapshots.iter().all(agree), "{context}: {snapshots:?}");
         }
-    }
+        let mut daemon = resumed(workspace, BOOT);
+        if is_closed {
+            open(&workspace.path(INBOX));
+        }
+        daemon.run().expect("a run without faults");
+        let texts = |shown: &BTreeMap<String, String>| {
+            let mut texts: Vec<String> = shown.values().cloned().collect();
+            texts.sort();
+            texts
+        };
+        assert_eq!(texts(&workspace.show(INBOX)), texts(&expected), "{context}");
+        assert!(
+            snapshot(&daemon).expect("a snapshot").is_some(),
+            "{context}"
+        );
+        assert_eq!(owed(workspace), 0, "{context}");
+        daemon
+    });
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Guards the architecture: the edges between the rooms, what a room may touch, import cycles inside a room, the size
 //! of a room, and repeated names. A new edge fails here first and is then either removed or written into
-//! `docs/architecture.md`. The one exception: `lease` makes a call that no crate wraps, so it may be unsafe and has
+//! `docs/architecture.md`. The one exception: `os-calls` makes calls that no crate wraps, so it may be unsafe and has
 //! lints of its own.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -26,8 +26,8 @@ const EDGES: [(&str, &[&str]); 34] = [
         "review",
         &["validate-message", "pair-machine", "policy", "review-words"],
     ),
-    ("lease", &[]),
-    ("disk", &["lease"]),
+    ("os-calls", &[]),
+    ("disk", &["os-calls"]),
     ("sorted-rows", &["disk"]),
     ("spool", &["disk", "sorted-rows"]),
     ("log-suite", &["spool"]),
@@ -663,7 +663,7 @@ fn every_package_takes_its_lints_and_versions_from_the_workspace() {
         .flat_map(manifests)
     {
         let text = read(&manifest);
-        let may_be_unsafe = manifest.ends_with("crates/lease/Cargo.toml");
+        let may_be_unsafe = manifest.ends_with("crates/os-calls/Cargo.toml");
         let manifest = manifest.display();
         let lints = if may_be_unsafe {
             "[lints.rust]\nunsafe_code = \"deny\""

@@ -187,6 +187,8 @@ impl Mailroom {
             meter: Meter::start(),
         };
         mailroom.call_the_whole_roll()?;
+        // A start without a snapshot has needed several times what serving needs.
+        os_calls::give_back_memory();
         Ok((mailroom, opened.recovery))
     }
 

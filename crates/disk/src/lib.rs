@@ -23,7 +23,7 @@ use std::io::{self, Read};
 use std::os::fd::OwnedFd;
 use std::path::Path;
 
-use lease::Writer;
+use os_calls::Writer;
 
 pub use crate::directory_stamp::DirectoryStamp;
 #[cfg(feature = "faulty")]

@@ -4,7 +4,7 @@ use std::io;
 use std::os::fd::AsFd as _;
 use std::path::{Component, Path};
 
-use lease::Writer;
+use os_calls::Writer;
 use rustix::fs::{AtFlags, CWD, FileType, FlockOperation, Mode, OFlags, RenameFlags};
 use rustix::io::{Errno, retry_on_intr};
 
@@ -79,7 +79,7 @@ impl Disk for Os {
     }
 
     fn writer(&self, file: &Handle) -> io::Result<Writer> {
-        Ok(lease::writer(file.as_fd()))
+        Ok(os_calls::writer(file.as_fd()))
     }
 
     fn lock(&self, file: &Handle) -> io::Result<bool> {

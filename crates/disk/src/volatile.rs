@@ -10,7 +10,7 @@ use std::io;
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use lease::Writer;
+use os_calls::Writer;
 
 use crate::FileName;
 use crate::notes::{NodeId, Notes, Operation, Thing};

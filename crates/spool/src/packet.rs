@@ -6,7 +6,7 @@ use std::io;
 use std::path::{Component, Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
-use lease::Writer;
+use os_calls::Writer;
 use rustix::io::Errno;
 
 use crate::root::OpenRoot;

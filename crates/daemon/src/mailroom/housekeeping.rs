@@ -33,7 +33,7 @@ pub(super) struct Housekeeping {
 }
 
 /// The thread that runs one task after another. It is kept, because glibc lets each new thread allocate from any free
-/// arena and never shrinks an arena: threads that came and went left eight as large as a snapshot's fold.
+/// arena: threads that came and went left eight as large as a snapshot's fold.
 struct Worker {
     tasks: Sender<Task>,
     finished: Receiver<FinishedTask>,
@@ -210,11 +210,13 @@ impl Mailroom {
         }
     }
 
-    /// Logs the result of a task. The daemon frees everything that a new snapshot holds and reads it from there.
+    /// Logs the result of a task. The daemon frees everything that a new snapshot holds and reads it from there; the
+    /// system gets that memory, and what the worker freed.
     fn end_task(&mut self, finished: FinishedTask) {
         match finished {
             FinishedTask::Snapshot(Ok(made)) => {
                 self.docket.rest_on(&made.rows);
+                os_calls::give_back_memory();
                 tracing::info!(records = made.seq, bytes = made.bytes, "made a snapshot");
             }
             FinishedTask::Snapshot(Err(error)) => {

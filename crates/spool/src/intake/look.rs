@@ -3,7 +3,7 @@
 use std::fmt;
 use std::io;
 
-use lease::Writer;
+use os_calls::Writer;
 use rustix::io::Errno;
 
 use crate::root::{Dir, OpenRoot};

@@ -1,8 +1,7 @@
 //! Asks the kernel whether somebody has a file open for writing.
 //!
 //! Linux answers through a read lease, which it grants only while nobody has the file open for writing. The lease is
-//! given back at once. No crate wraps the call, and the workspace forbids unsafe code, so this crate contains only that
-//! call.
+//! given back at once.
 
 use std::os::fd::BorrowedFd;
 

@@ -140,6 +140,7 @@ impl Mailroom {
         open: impl FnOnce(&mut dyn Fold) -> Result<Opened, SpoolError>,
     ) -> Result<(Self, Recovery), MailroomError> {
         survive_size_limit();
+        os_calls::keep_little_memory();
         let config = Config::load(root)?;
         if let (None, Some(log)) = (&sharing, &config.ledger.log) {
             return Err(MailroomError::Shared { log: log.clone() });

@@ -4,5 +4,5 @@
 mod heap;
 mod lease;
 
-pub use heap::give_back_memory;
+pub use heap::{give_back_memory, keep_little_memory};
 pub use lease::{Writer, writer};

@@ -106,6 +106,14 @@ impl Kind {
         }
     }
 
+    /// Returns the number of files that one message makes.
+    pub(crate) fn files(self) -> usize {
+        match self {
+            Kind::Question => 1,
+            Kind::Request => 2,
+        }
+    }
+
     /// A message of about 1 KiB.
     pub(crate) fn message(self, number: usize) -> String {
         match self {

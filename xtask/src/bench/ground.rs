@@ -29,18 +29,7 @@ impl Ground {
         let (image, mount) = (base.join("ext4.img"), base.join("ext4"));
         std::fs::create_dir_all(&mount)?;
         quietly(Command::new("umount").arg(&mount));
-        let file = std::fs::File::create(&image)?;
-        file.set_len(IMAGE_MIB * 1024 * 1024)?;
-        let made = quietly(
-            Command::new("mkfs.ext4")
-                .args(["-q", "-F", "-i", "4096"])
-                .arg(&image),
-        ) && quietly(
-            Command::new("mount")
-                .args(["-o", "loop"])
-                .arg(&image)
-                .arg(&mount),
-        );
+        let made = mount_fresh(&image, &mount)?;
         if made {
             return Ok(Self {
                 dir: mount,
@@ -63,34 +52,46 @@ impl Ground {
         format!("{what} ({}), {cores} cores", self.dir.display())
     }
 
-    /// Empties the image: leftovers would take space from the next measurement.
+    /// Makes the image anew: leftovers would take space from the next measurement, and their removal would slow it.
     pub(crate) fn clear(&self) -> Result<()> {
-        if self.image.is_none() {
+        let Some(image) = &self.image else {
             return Ok(());
-        }
-        for left in std::fs::read_dir(&self.dir)? {
-            let left = left?;
-            // A measurement leaves files and sockets besides directories.
-            if !left.file_type()?.is_dir() {
-                std::fs::remove_file(left.path())?;
-            } else if left.file_name() != "lost+found" {
-                std::fs::remove_dir_all(left.path())?;
-            }
-        }
-        Ok(())
+        };
+        let is_fresh =
+            quietly(Command::new("umount").arg(&self.dir)) && mount_fresh(image, &self.dir)?;
+        is_fresh
+            .then_some(())
+            .ok_or_else(|| format!("{} is still in use", self.dir.display()).into())
     }
 
-    /// Makes an empty directory of that name.
+    /// Makes an empty directory of that name, or of one that begins with it. On the image it removes nothing: for half a
+    /// minute ext4 looks at every file that was deleted before it makes another, and a measurement of ours would begin
+    /// with that.
     pub(crate) fn fresh(&self, name: &str) -> Result<PathBuf> {
-        let dir = self.dir.join(name);
-        if dir.exists() {
+        let mut dir = self.dir.join(name);
+        if self.image.is_none() && dir.exists() {
             std::fs::remove_dir_all(&dir)?;
+        }
+        let mut others = 2..;
+        while dir.exists() {
+            dir = self
+                .dir
+                .join(format!("{name}.{}", others.next().expect("endless")));
         }
         std::fs::create_dir_all(&dir)?;
         // Earlier writes must not be flushed during a measurement.
         rustix::fs::sync();
         Ok(dir)
     }
+}
+
+/// Makes a file system in the image and mounts it; false if that is not possible here.
+fn mount_fresh(image: &Path, mount: &Path) -> Result<bool> {
+    std::fs::File::create(image)?.set_len(IMAGE_MIB * 1024 * 1024)?;
+    let mut mkfs = Command::new("mkfs.ext4");
+    let mut mounting = Command::new("mount");
+    Ok(quietly(mkfs.args(["-q", "-F", "-i", "4096"]).arg(image))
+        && quietly(mounting.args(["-o", "loop"]).arg(image).arg(mount)))
 }
 
 impl Drop for Ground {

@@ -19,7 +19,7 @@ pub(super) enum Place {
 
 pub(super) struct Hosts {
     pub(super) place: Place,
-    directory: TempDir,
+    pub(super) directory: TempDir,
     pub(super) tower: Mailroom,
     pub(super) laptop: Mailroom,
 }
@@ -79,7 +79,7 @@ impl Hosts {
         self.broker().start();
     }
 
-    fn broker(&mut self) -> &mut Broker {
+    pub(super) fn broker(&mut self) -> &mut Broker {
         match &mut self.place {
             Place::Broker(broker) => broker,
             Place::Repository => unreachable!("it is on a broker"),
@@ -118,6 +118,24 @@ pub(super) fn ledger(root: &Path) -> String {
     let mut segments = list(root.join(".settled/ledger"));
     segments.sort();
     segments.iter().map(read).collect()
+}
+
+/// The files that a ledger has judged, each by the home of its sender.
+pub(super) fn judged(ledger: &str) -> Vec<String> {
+    let mut judged = Vec::new();
+    for line in ledger.lines() {
+        let entry: Value = serde_json::from_str(line).expect("a record");
+        if let Some(outbox) = entry["original"]["outbox"].as_str() {
+            judged.push(format!("{outbox} {}", entry["original"]["file"]));
+            let home = if outbox == "claude" {
+                "tower"
+            } else {
+                "laptop"
+            };
+            assert_eq!(entry["host"], home, "{line}");
+        }
+    }
+    judged
 }
 
 /// Plays a review from the tower to the laptop and back.
@@ -171,19 +189,7 @@ fn two_hosts_have_the_same_reviews(hosts: &Hosts) {
     assert_eq!(reviews(&hosts.tower).len(), 3);
     // The sender's home host judges each file, once.
     let ledger = ledger(hosts.tower.root());
-    let mut judged = Vec::new();
-    for line in ledger.lines() {
-        let entry: Value = serde_json::from_str(line).expect("a record");
-        if let Some(outbox) = entry["original"]["outbox"].as_str() {
-            judged.push(format!("{outbox} {}", entry["original"]["file"]));
-            let home = if outbox == "claude" {
-                "tower"
-            } else {
-                "laptop"
-            };
-            assert_eq!(entry["host"], home, "{line}");
-        }
-    }
+    let mut judged = judged(&ledger);
     judged.sort();
     let count = judged.len();
     judged.dedup();

@@ -267,9 +267,12 @@ impl JetStream {
             }
             SendOutcome::TooLarge => return Err(LogError::TooLarge { bytes, bytes_max }),
             SendOutcome::Nobody(error) => return Err(error),
-            SendOutcome::WrongLast | SendOutcome::Busy => {
+            SendOutcome::WrongLast => {
+                // The log may have lost the message at that place: the next try looks for it again.
+                self.seen = None;
                 "the last message is on its way".to_owned()
             }
+            SendOutcome::Busy => "the last message is on its way".to_owned(),
             SendOutcome::Unknown(why) => why,
         };
         // From here on the batch may be in the log, or arrive late.

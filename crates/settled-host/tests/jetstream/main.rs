@@ -138,6 +138,20 @@ fn three(log: &mut dyn Log) -> Vec<Signed> {
 }
 
 #[test]
+fn an_append_behind_what_the_log_lost_is_moved() {
+    let mut bench = BrokerBench::default();
+    let mut log = open(&bench.broker);
+    let put = three(&mut log);
+    bench.lose_tail(2);
+    let next = batch(put[2].batch.head(), &["four"], "tower");
+    let appended = for_some("an answer", || match log.append(&next) {
+        Ok(Appended::Unknown(_)) | Err(LogError::Unreachable { .. }) => None,
+        other => Some(other),
+    });
+    assert_eq!(appended, Ok(Appended::Moved(put[0].batch.head())));
+}
+
+#[test]
 fn a_stream_is_made_once_with_as_many_replicas_as_there_are_servers() {
     for (followers, replicas) in [(None, 1), (Some(json!({"replicas": []})), 3)] {
         let broker = Broker::start();

@@ -19,5 +19,5 @@ pub mod monitoring;
 pub mod place;
 mod wire;
 
-pub use gitlog::{Git, is_missing};
+pub use gitlog::{Git, is_missing, is_unresolved};
 pub use jetstream::JetStream;

@@ -62,26 +62,56 @@ const SAID: [Said; 4] = [
 const WAITS: &str = "waiting for the shared ledger since ";
 
 #[test]
-fn cut_off_a_host_says_so_within_two_seconds_and_catches_up_within_five() {
-    let hosts = Hosts::on_a_broker();
+fn cut_off_from_its_broker_a_host_says_so_within_two_seconds_and_catches_up_within_five() {
+    says_so_and_catches_up(&Hosts::on_a_broker(), |_| TOLD);
+}
+
+#[test]
+fn cut_off_from_its_repository_a_host_says_so_within_two_seconds_and_catches_up_within_five() {
+    says_so_and_catches_up(&Hosts::on_a_served_repository(), |hosts| {
+        let Place::Served(daemon) = &hosts.place else {
+            unreachable!("it is a served repository");
+        };
+        let looks = (0..5).map(|_| daemon.look(hosts.directory.path()));
+        let slowest = looks.max().expect("five looks");
+        // Where a busy machine makes the repository slow, docs/hosts.md allows what a slow one has.
+        if slowest < Duration::from_millis(200) {
+            TOLD
+        } else {
+            Duration::from_secs(4) + 3 * slowest
+        }
+    });
+}
+
+/// The time in which a host says that it is cut off, and that in which it has caught up.
+const TOLD: Duration = Duration::from_secs(2);
+const CAUGHT_UP: Duration = Duration::from_secs(5);
+
+/// The longest pause between two questions on a machine that is not busy.
+const PAUSE_MAX: Duration = Duration::from_millis(30);
+
+/// Cuts the tower off three times, and checks each time what it says and when.
+fn says_so_and_catches_up(hosts: &Hosts, told: impl Fn(&Hosts) -> Duration) {
     let config = hosts.tower.root().join("settled.toml");
     let metrics = "[metrics]\nlisten = \"unix:.settled/metrics.sock\"\n";
     hosts
         .tower
         .put("settled.toml", &format!("{}{metrics}", read(config)));
     let (_tower, _laptop) = (hosts.tower.serve(), hosts.laptop.serve());
-    review(&hosts, "86");
+    review(hosts, "86");
     hosts.have_the_same_ledger();
     let page = Page::open(&hosts.tower, &[]);
-    // A busy machine may take longer once, but not three times.
-    let in_time = (0..3).any(|time| cut_off(&hosts, &page, time));
-    assert!(in_time, "a host took too long three times");
+    for time in 0..3 {
+        cut_off(hosts, &page, time, told(hosts));
+    }
 }
 
-/// Stops the broker and lets it continue; true if the tower reported both in time.
-fn cut_off(hosts: &Hosts, page: &Page, time: usize) -> bool {
-    let Place::Broker(broker) = &hosts.place else {
-        unreachable!("it is on a broker");
+/// Stops what has the log, and lets it continue.
+fn cut_off(hosts: &Hosts, page: &Page, time: usize, told: Duration) {
+    let signal = |signal| match &hosts.place {
+        Place::Broker(broker) => broker.signal(signal),
+        Place::Served(daemon) => daemon.signal(signal),
+        Place::Repository => unreachable!("nothing serves it"),
     };
     let tower = &hosts.tower;
     let before = (ledger(tower.root()), tower.status()["accepted"].clone());
@@ -92,12 +122,12 @@ fn cut_off(hosts: &Hosts, page: &Page, time: usize) -> bool {
         });
     }
 
-    broker.signal(Signal::STOP);
+    signal(Signal::STOP);
     let cut = Instant::now();
-    let mut is_in_time = true;
     for (place, is_said) in SAID_IN_TIME {
-        wait::until(&format!("{place} to say it"), || is_said(tower, page));
-        is_in_time &= in_time(place, cut, Duration::from_secs(2));
+        within(told, cut, &format!("{place} to say it"), || {
+            is_said(tower, page)
+        });
     }
     let (id, file) = (format!("q-{time}"), format!("q-{time}.yaml"));
     tower.post("claude", &file, &question("claude", "codex", &id));
@@ -114,34 +144,44 @@ fn cut_off(hosts: &Hosts, page: &Page, time: usize) -> bool {
     assert_eq!(names(tower.agent("claude", "outbox")), [file.as_str()]);
     assert_eq!(names(tower.agent("claude", "dead_letter")), [""; 0]);
 
-    broker.signal(Signal::CONT);
+    signal(Signal::CONT);
     let healed = Instant::now();
-    hosts.laptop.delivered("codex", &file);
-    is_in_time &= in_time("the file", healed, Duration::from_secs(5));
+    let inbox = hosts.laptop.agent("codex", "inbox");
+    within(CAUGHT_UP, healed, "the file", || inbox.join(&file).exists());
     for (place, is_said) in SAID_IN_TIME.iter().chain(&SAID) {
-        wait::until(&format!("{place} to say no more"), || !is_said(tower, page));
+        let what = format!("{place} to say no more");
+        within(CAUGHT_UP, healed, &what, || !is_said(tower, page));
     }
-    is_in_time &= in_time("its end, everywhere", healed, Duration::from_secs(5));
     hosts.have_the_same_ledger();
     tower.cleared("claude");
     assert_eq!(hosts.laptop.with_id("codex", "inbox", &id).len(), 1);
     assert!(ledger(tower.root()).starts_with(&before.0));
-    is_in_time
 }
 
 fn waits(told: &Value) -> bool {
     told.as_str().is_some_and(|told| told.starts_with(WAITS))
 }
 
-/// Prints the time a host took; true if that was in time.
+/// Waits until it holds. Whoever asks after the limit must find it so, however long an answer takes on a busy machine.
 #[expect(
     clippy::print_stdout,
     reason = "a figure for a developer who runs this with --nocapture"
 )]
-fn in_time(what: &str, began: Instant, limit: Duration) -> bool {
-    let took = began.elapsed();
-    println!("{what} after {took:?}");
-    took < limit
+fn within(limit: Duration, began: Instant, what: &str, mut holds: impl FnMut() -> bool) {
+    // What the machine gave to others while this thread only waited to ask again.
+    let (mut stalled, mut answered) = (Duration::ZERO, began.elapsed());
+    wait::until(what, || {
+        let asked = began.elapsed();
+        stalled += (asked - answered).saturating_sub(PAUSE_MAX);
+        let holds = holds();
+        assert!(
+            holds || asked < limit + stalled,
+            "{what}: not after {asked:?}"
+        );
+        answered = began.elapsed();
+        holds
+    });
+    println!("{what}: after {:?}", began.elapsed());
 }
 
 /// The page of a daemon's metrics.

@@ -6,6 +6,7 @@ mod alone;
 mod cut_off;
 mod damage;
 mod gap;
+mod git_daemon;
 mod homes;
 mod jetstream;
 mod jetstream_suite;

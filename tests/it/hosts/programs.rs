@@ -9,12 +9,15 @@ use settled_tests::{list, names, read, seed, sh, wait, write};
 use spool::Digest;
 use tempfile::TempDir;
 
+use super::git_daemon::GitDaemon;
+
 const HEAD: &str = "9b2f41c07de1a3b85c6f2e94d1a07b3c5e8f6a21";
 
 /// The place of the shared ledger.
 pub(super) enum Place {
     Broker(Broker),
     Repository,
+    Served(GitDaemon),
 }
 
 pub(super) struct Hosts {
@@ -41,6 +44,12 @@ impl Hosts {
         Hosts::joined(Place::Repository, directory)
     }
 
+    pub(super) fn on_a_served_repository() -> Hosts {
+        let directory = settled_tests::scratch();
+        let place = Place::Served(GitDaemon::start(directory.path()));
+        Hosts::joined(place, directory)
+    }
+
     /// The tower shares its workspace; the laptop begins with nothing.
     fn joined(place: Place, directory: TempDir) -> Hosts {
         let hosts = Hosts {
@@ -59,6 +68,7 @@ impl Hosts {
     pub(super) fn log(&self) -> String {
         match &self.place {
             Place::Broker(broker) => broker.url(),
+            Place::Served(daemon) => daemon.url(),
             Place::Repository => self
                 .directory
                 .path()
@@ -82,7 +92,7 @@ impl Hosts {
     pub(super) fn broker(&mut self) -> &mut Broker {
         match &mut self.place {
             Place::Broker(broker) => broker,
-            Place::Repository => unreachable!("it is on a broker"),
+            Place::Repository | Place::Served(_) => unreachable!("it is on a broker"),
         }
     }
 

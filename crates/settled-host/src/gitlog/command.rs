@@ -3,15 +3,19 @@
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
-use std::sync::mpsc;
-use std::time::Duration;
+use std::process::{Command, Stdio};
+use std::sync::mpsc::{self, Sender};
+use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process_group};
 
 /// The time limits of a call that stays on this machine and of one that uses the network.
 pub(super) const HERE: Duration = Duration::from_secs(10);
 pub(super) const FAR: Duration = Duration::from_secs(30);
+
+/// The time after which another call begins beside a late one. What a network that was cut off has lost of a connection may
+/// be missed long after the network works again, and a new connection works at once.
+const BESIDE: Duration = Duration::from_secs(2);
 
 /// The age from which a lock is a leftover: every call that takes one ends, or is killed, within `FAR`.
 const LOCK_AGE_MAX: Duration = Duration::from_secs(60);
@@ -81,6 +85,24 @@ pub(super) struct Said {
     pub(super) succeeded: bool,
     pub(super) out: Vec<u8>,
     pub(super) err: String,
+}
+
+/// A running call.
+struct Call {
+    number: u32,
+    group: Option<Pid>,
+}
+
+/// The end of a call, with its number.
+type CallEnd = (u32, Result<Said, String>);
+
+impl Call {
+    /// Kills the process with what it started, such as ssh.
+    fn kill(&self) {
+        if let Some(group) = self.group {
+            let _ = kill_process_group(group, Signal::KILL);
+        }
+    }
 }
 
 impl Store {
@@ -161,6 +183,67 @@ impl Store {
         input: Option<&[u8]>,
         limit: Duration,
     ) -> Result<Said, String> {
+        let (give, ended) = mpsc::channel();
+        let call = self.start(args, input, 0, give)?;
+        match ended.recv_timeout(limit) {
+            Ok((_, said)) => said,
+            Err(_) => {
+                call.kill();
+                Err(no_answer(args, limit))
+            }
+        }
+    }
+
+    /// Runs a command that uses the network, and calls `tell` if it has not ended in the `usual` time. Such a command goes on,
+    /// for the remote may be slow, and the same one runs beside it, begun again every [`BESIDE`]; the first to end answers. So
+    /// the command must be one that can run twice at once. True if another one ran beside it.
+    pub(super) fn run_far(
+        &self,
+        args: &[&str],
+        usual: Duration,
+        tell: impl FnOnce(),
+    ) -> Result<(Said, bool), String> {
+        let (give, ended) = mpsc::channel();
+        let began = Instant::now();
+        let mut running = vec![self.start(args, None, 0, give.clone())?];
+        let mut pause = usual;
+        let mut tell = Some(tell);
+        let answer = loop {
+            match ended.recv_timeout(pause) {
+                Ok((number, said)) => {
+                    let mut calls = running.iter();
+                    if let Some(index) = calls.position(|call| call.number == number) {
+                        running.remove(index);
+                        break said.map(|said| (said, number > 0 || !running.is_empty()));
+                    }
+                    // One that was killed below.
+                }
+                Err(_) if began.elapsed() >= FAR => break Err(no_answer(args, FAR)),
+                Err(_) => match tell.take() {
+                    Some(tell) => {
+                        tell();
+                        pause = BESIDE;
+                    }
+                    None => {
+                        let number = running.last().map_or(0, |call| call.number) + 1;
+                        running.drain(1..).for_each(|call| call.kill());
+                        running.push(self.start(args, None, number, give.clone())?);
+                    }
+                },
+            }
+        };
+        running.iter().for_each(Call::kill);
+        answer
+    }
+
+    /// Starts a command, whose end `give` gets.
+    fn start(
+        &self,
+        args: &[&str],
+        input: Option<&[u8]>,
+        number: u32,
+        give: Sender<CallEnd>,
+    ) -> Result<Call, String> {
         let mut command = self.command(args);
         command.stdin(if input.is_some() {
             Stdio::piped()
@@ -177,25 +260,15 @@ impl Store {
                 let _ = pipe.write_all(&input);
             }
         });
-        let (give, take) = mpsc::channel::<std::io::Result<Output>>();
         std::thread::spawn(move || {
-            let _ = give.send(child.wait_with_output());
-        });
-        match take.recv_timeout(limit) {
-            Ok(Ok(output)) => Ok(Said {
+            let said = child.wait_with_output().map(|output| Said {
                 succeeded: output.status.success(),
                 err: first_line(&output.stderr),
                 out: output.stdout,
-            }),
-            Ok(Err(error)) => Err(format!("git: {error}")),
-            Err(_) => {
-                // The group includes what git started, such as ssh.
-                if let Some(group) = group {
-                    let _ = kill_process_group(group, Signal::KILL);
-                }
-                Err(format!("git {}: no answer in {limit:?}", args[0]))
-            }
-        }
+            });
+            let _ = give.send((number, said.map_err(|error| format!("git: {error}"))));
+        });
+        Ok(Call { number, group })
     }
 
     fn command(&self, args: &[&str]) -> Command {
@@ -228,6 +301,10 @@ impl Store {
         }
         command
     }
+}
+
+fn no_answer(args: &[&str], limit: Duration) -> String {
+    format!("git {}: no answer in {limit:?}", args[0])
 }
 
 fn first_line(bytes: &[u8]) -> String {
@@ -293,6 +370,30 @@ mod tests {
         let again = Store::open(&directory.path().join("log.git")).expect("a repository");
         assert_eq!(again.bytes(&["cat-file", "blob", &blob], None), read);
     }
+
+    #[test]
+    fn beside_a_late_command_another_one_answers() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let store = Store::open(&directory.path().join("log.git")).expect("a repository");
+        // The first of them waits for what never comes, as one that began before the network was cut off.
+        let alias = [
+            "-c",
+            "alias.first=!mkdir first 2>/dev/null && sleep 60; echo done",
+            "first",
+        ];
+        let (began, mut late) = (Instant::now(), None);
+        let usual = Duration::from_millis(300);
+        let said = store.run_far(&alias, usual, || late = Some(began.elapsed()));
+        let (said, was_beside) = said.expect("an answer");
+        assert!(said.succeeded && was_beside, "{}", said.err);
+        assert_eq!(said.out, b"done\n");
+        assert!(late.is_some_and(|late| late >= usual), "{late:?}");
+        assert!(began.elapsed() < FAR, "{:?}", began.elapsed());
+        // One that answers in time runs alone, and nobody is told.
+        let said = store.run_far(&alias, FAR, || panic!("it is not late"));
+        assert!(said.is_ok_and(|(said, was_beside)| said.succeeded && !was_beside));
+    }
+
     #[test]
     fn a_half_made_repository_is_made_whole() {
         let directory = tempfile::tempdir().expect("a directory");

@@ -3,7 +3,8 @@
 //! The fence is the ref: a push names the commit that the ref must be at. A batch is the same commit on every try,
 //! because the commit depends only on the batch and its parent. A thread of its own talks to the remote, so that no
 //! call waits for the network longer than `WAIT`. A slower poll or push goes on meanwhile, and the caller that asks
-//! again gets its result: a remote may take seconds to answer, as one behind ssh does.
+//! again gets its result: a remote may take seconds to answer, as one behind ssh does. A poll that takes longer than
+//! polls of this remote do is trouble before it ends: a network that drops packets lets nothing fail.
 
 mod chain;
 mod command;
@@ -19,8 +20,18 @@ use self::chain::Link;
 use self::command::{FAR, Store};
 use crate::wire;
 
-/// The interval between two polls of the remote.
+/// The interval between two polls of the remote, and the shorter one for a remote that answers within `NEAR`. With `LATE`,
+/// that one lets a host that is cut off report it within 2 s. A forge takes longer to answer, and each poll costs it more.
 pub const POLL: Duration = Duration::from_secs(3);
+const POLL_NEAR: Duration = Duration::from_millis(800);
+const NEAR: Duration = Duration::from_millis(400);
+
+/// The least time after which a poll is late: twice the time that the one before took, or this. Before any, `LATE_FIRST`.
+const LATE: Duration = Duration::from_millis(800);
+const LATE_FIRST: Duration = Duration::from_secs(2);
+
+/// The time after which a push runs again beside one that has not ended. A forge takes a few seconds for one.
+const PUSHED: Duration = Duration::from_secs(5);
 
 /// The longest wait of a call for the thread.
 const WAIT: Duration = Duration::from_millis(900);
@@ -66,6 +77,8 @@ struct State {
     /// The number of polls that ended, and the error of the last one.
     looks: u64,
     trouble: Option<LogError>,
+    /// The time that the remote takes to answer a poll.
+    took: Option<Duration>,
     /// The last push that ended: the end of its batch, and its result.
     pushed: Option<(Head, Result<Appended, LogError>)>,
     /// The end of the batch that is being pushed.
@@ -303,7 +316,7 @@ impl Worker {
     /// Runs until the log is dropped.
     fn run(&self, asked: &Receiver<Errand>) {
         // The first call asks for the first poll: one that began before it would have to be repeated.
-        let mut next_look = Instant::now() + self.poll;
+        let mut next_look = Instant::now() + self.pause();
         loop {
             let pause = next_look.saturating_duration_since(Instant::now());
             match asked.recv_timeout(pause) {
@@ -317,30 +330,50 @@ impl Worker {
                 }
                 Ok(Errand::Look(number)) if self.shared.locked().begun >= number => {}
                 Ok(Errand::Look(_)) | Err(RecvTimeoutError::Timeout) => {
-                    self.look_and_tell();
-                    next_look = Instant::now() + self.poll;
+                    self.shared.locked().begun += 1;
+                    // It tells of its trouble itself, as it does for a push.
+                    let _ = self.look();
+                    self.shared.change(|state| state.looks = state.begun);
+                    next_look = Instant::now() + self.pause();
                 }
                 Err(RecvTimeoutError::Disconnected) => return,
             }
         }
     }
 
-    fn look_and_tell(&self) {
-        self.shared.locked().begun += 1;
-        let trouble = self.look().err();
-        self.shared.change(|state| {
-            state.looks = state.begun;
-            state.trouble = trouble;
-        });
+    /// The pause before the next poll.
+    fn pause(&self) -> Duration {
+        let is_near = self.shared.locked().took.is_some_and(|took| took < NEAR);
+        if is_near {
+            self.poll.min(POLL_NEAR)
+        } else {
+            self.poll
+        }
+    }
+
+    /// Polls the remote, and tells whether that failed.
+    fn look(&self) -> Result<(), LogError> {
+        let looked = self.follow_ref();
+        let trouble = looked.as_ref().err().cloned();
+        self.shared.change(|state| state.trouble = trouble);
+        looked
     }
 
     /// Asks the remote where the ref is, and fetches the new commits.
-    fn look(&self) -> Result<(), LogError> {
+    fn follow_ref(&self) -> Result<(), LogError> {
         let args = ["ls-remote", "--refs", "--", &self.remote, &self.reference];
-        let said = self.store.run(&args, None, FAR).map_err(chain::here)?;
+        let (began, took) = (Instant::now(), self.shared.locked().took);
+        let late = took.map_or(LATE_FIRST, |took| LATE.max(2 * took));
+        let said = self.store.run_far(&args, late, || self.tell_late(began));
+        let (said, _) = said.map_err(chain::here)?;
         if !said.succeeded {
             return Err(refused(&said.err));
         }
+        // One answer that was late, as after a cut, does not make a remote slow; a remote that became slow is so a few polls
+        // later.
+        let measured = began.elapsed();
+        let took = took.map_or(measured, |took| measured.min(2 * took));
+        self.shared.locked().took = Some(took);
         let text = String::from_utf8_lossy(&said.out).into_owned();
         let tip = text.split_whitespace().next().map(str::to_owned);
         let known = self.tip();
@@ -382,6 +415,16 @@ impl Worker {
         Ok(())
     }
 
+    /// Tells that the remote has not answered since.
+    fn tell_late(&self, since: Instant) {
+        let why = format!(
+            "the remote has not answered for {:.1} s",
+            since.elapsed().as_secs_f64()
+        );
+        self.shared
+            .change(|state| state.trouble = Some(LogError::Unreachable { why }));
+    }
+
     fn tip(&self) -> Option<String> {
         let state = self.shared.locked();
         state.links.last().map(|link| link.commit.clone())
@@ -413,18 +456,21 @@ impl Worker {
         ];
         let args = [&args[..], &["--", &self.remote, &push]].concat();
         let mut is_refused = false;
-        let why = match self.store.run(&args, None, FAR) {
-            Ok(said) if said.succeeded => {
+        // The caller hears of a push that takes long when it asks.
+        let why = match self.store.run_far(&args, PUSHED, || {}) {
+            Ok((said, _)) if said.succeeded => {
                 let mut state = self.shared.locked();
                 state.links.push(link);
                 state.trouble = None;
                 return Ok(Appended::Committed);
             }
-            Ok(said) => {
+            Ok((said, was_beside)) => {
                 let text = String::from_utf8_lossy(&said.out);
                 let line = text.lines().find(|line| line.starts_with('!'));
-                // The remote answered that it did not move the ref. Other failures may hide a lost answer.
-                is_refused = line.is_some_and(|line| line.contains("\t[remote rejected]"));
+                // The remote answered that it did not move the ref. Other failures may hide a lost answer, and one of two
+                // pushes may be refused because of the other.
+                let is_rejected = line.is_some_and(|line| line.contains("\t[remote rejected]"));
+                is_refused = is_rejected && !was_beside;
                 line.map_or(said.err, |line| line.replace('\t', " "))
             }
             Err(why) => why,
@@ -455,6 +501,12 @@ impl Worker {
         let end = state.end();
         (end != after).then_some(Appended::Moved(end))
     }
+}
+
+/// True if the name of the remote's host cannot be resolved. A person who has just typed it wants to know at once.
+pub fn is_unresolved(error: &LogError) -> bool {
+    let said = error.to_string().to_lowercase();
+    said.contains("could not resolve host")
 }
 
 /// True if git says that the remote does not exist. To a host that has joined, such a remote is away and may come back, like
@@ -542,6 +594,26 @@ mod tests {
             "remote: Access denied",
         ] {
             assert!(!is_missing(said), "{said}");
+        }
+    }
+
+    #[test]
+    fn a_name_that_cannot_be_resolved_is_told_from_a_host_that_is_away() {
+        for (said, expected) in [
+            (
+                "fatal: unable to access 'https://example.org/': Could not resolve host: example.org",
+                true,
+            ),
+            (
+                "ssh: Could not resolve hostname example.org: Temporary failure in name resolution",
+                true,
+            ),
+            (
+                "ssh: connect to host example.org port 22: Connection timed out",
+                false,
+            ),
+        ] {
+            assert_eq!(is_unresolved(&refused(said)), expected, "{said}");
         }
     }
 

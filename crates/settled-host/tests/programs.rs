@@ -567,9 +567,45 @@ fn a_log_that_cannot_exist_is_answered_at_once() {
         let told = hosts.tower.fails(3, &["restore", log]);
         assert!(told.contains("there is no git repository at "), "{told}");
     }
+    let nowhere = "https://ledger.invalid/ledger.git";
+    let told = third.fails(9, &["join", nowhere, "--as", "box"]);
+    assert!(told.contains("Could not resolve host"), "{told}");
     // A log that is away is waited for 20 s.
     assert!(begun.elapsed() < std::time::Duration::from_secs(20));
     assert!(!third.0.exists());
+}
+
+#[test]
+fn a_join_that_waits_for_its_log_says_so_meanwhile() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let ssh = directory.path().join("ssh");
+    // It connects, and nothing answers as long as its file is there.
+    let script = "#!/bin/sh\nwhile test -e \"$0\"; do sleep 0.1; done\n";
+    fs::write(&ssh, script).expect("a program");
+    fs::set_permissions(&ssh, fs::Permissions::from_mode(0o755)).expect("a mode");
+    let begun = std::time::Instant::now();
+    let mut join = Command::new(env!("CARGO_BIN_EXE_settled-host"))
+        .args(["join", "forge:ledger.git", "--as", "box"])
+        .env("SETTLED_ROOT", directory.path().join("box"))
+        .env("GIT_SSH_COMMAND", &ssh)
+        .env("GIT_SSH_VARIANT", "ssh")
+        .stdin(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the program runs");
+    let mut told = String::new();
+    let errors = BufReader::new(join.stderr.take().expect("its errors")).read_line(&mut told);
+    errors.expect("text");
+    let took = begun.elapsed();
+    fs::remove_file(&ssh).expect("the program");
+    join.kill().expect("it is our child");
+    join.wait().expect("it is our child");
+    assert!(
+        told.contains("does not answer in time; waiting for it, at most 20s"),
+        "{told}"
+    );
+    // It says so after 1 s; it gives up after 20 s.
+    assert!(took < std::time::Duration::from_secs(10), "{took:?}");
 }
 
 #[test]

@@ -1,17 +1,22 @@
 //! Reads a log from its first batch to its end, before this host writes anything: which host began it, and the current
 //! hosts and homes. Signatures and rules are checked later, when the batches are taken over.
 
+use std::io::Write as _;
 use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
 
 use fleet::Fleet;
+use message_schema::line::escaped;
 use review::{HostChange, JoinedHost};
-use settled_host::is_missing;
+use settled_host::{is_missing, is_unresolved};
 use spool::log::{Head, Log, LogError, Signed};
 use workspace::index;
 
 /// The time limit of retries while a person waits.
 const PATIENCE: Duration = Duration::from_secs(20);
+
+/// The time after which that person hears what is waited for.
+const TOLD: Duration = Duration::from_millis(800);
 
 /// The pause between two tries.
 const PAUSE: Duration = Duration::from_millis(20);
@@ -100,27 +105,42 @@ impl LogSummary {
     }
 }
 
-/// The end of a log that a person has just named. One that does not exist is answered at once.
+/// The end of a log that a person has just named. One that does not exist, or whose name has no address, is answered at once.
 pub(super) fn end_of_new(log: &mut dyn Log) -> Result<Head, LogError> {
     retrying(
         || log.head(),
-        |error| error.is_retryable() && !is_missing(error),
+        |error| error.is_retryable() && !is_missing(error) && !is_unresolved(error),
+        say_waits,
     )
 }
 
 /// Retries for a while if the log cannot be reached.
 pub(super) fn patiently<T>(ask: impl FnMut() -> Result<T, LogError>) -> Result<T, LogError> {
-    retrying(ask, LogError::is_retryable)
+    retrying(ask, LogError::is_retryable, say_waits)
+}
+
+/// Says to the person why nothing happens.
+fn say_waits(error: &LogError) {
+    let error = escaped(&error.to_string());
+    let text = format!("settled host: {error}; waiting for it, at most {PATIENCE:?}\n");
+    // Nobody may be there to read it.
+    let _ = std::io::stderr().write_all(text.as_bytes());
 }
 
 fn retrying<T>(
     mut ask: impl FnMut() -> Result<T, LogError>,
     may_pass: impl Fn(&LogError) -> bool,
+    tell: impl FnOnce(&LogError),
 ) -> Result<T, LogError> {
-    let since = Instant::now();
+    let (since, mut tell) = (Instant::now(), Some(tell));
     loop {
         match ask() {
             Err(error) if may_pass(&error) && since.elapsed() < PATIENCE => {
+                if since.elapsed() >= TOLD
+                    && let Some(tell) = tell.take()
+                {
+                    tell(&error);
+                }
                 std::thread::sleep(PAUSE);
             }
             done => return done,

@@ -428,6 +428,18 @@ fn agents_are_claimed_and_move_and_a_host_leaves_when_none_is_at_home_there() {
     let hosts = Hosts::joined();
     let told = hosts.laptop.done(&["claim", "pi", "gpt"]);
     assert!(told.starts_with("recorded: "), "{told}");
+    // Repeated, it records only what is new.
+    let before = hosts.laptop.ledger().lines().count();
+    let told = hosts.laptop.done(&["claim", "pi", "gpt"]);
+    assert_eq!(
+        told,
+        "nothing new: host laptop is the home of pi, gpt already\n"
+    );
+    assert_eq!(hosts.laptop.ledger().lines().count(), before);
+    let told = hosts.laptop.done(&["claim", "pi", "kimi"]);
+    assert_eq!(told, "recorded: host laptop is the home of kimi\n");
+    let moved = ["move-home", "kimi", "--to", "tower", "--by", "ann"];
+    hosts.laptop.done(&moved);
     let told = hosts.tower.fails(6, &["claim", "codex", "--json"]);
     assert!(told.contains("\"ok\": false"), "{told}");
     assert!(told.contains("agent codex is at home on laptop"), "{told}");
@@ -474,7 +486,7 @@ fn agents_are_claimed_and_move_and_a_host_leaves_when_none_is_at_home_there() {
         (&row["name"], &row["is_retired"]),
         (&Value::from("laptop"), &Value::from(true))
     );
-    let home = serde_json::json!(["claude", "codex", "gpt", "pi"]);
+    let home = serde_json::json!(["claude", "codex", "gpt", "kimi", "pi"]);
     assert_eq!(listed["data"]["hosts"][1]["agents"], home);
     // The last host leaves without a record.
     let before = hosts.tower.ledger();

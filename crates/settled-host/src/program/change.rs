@@ -118,14 +118,28 @@ impl DecidedBy {
 
 pub(super) fn claim(args: &ClaimArgs, context: &HostContext) -> Result<Exit, Failure> {
     let (root, shared) = context.shared()?;
-    let change = HostChange::Claimed {
-        host: shared.host.to_string(),
-        agents: args.agents.clone(),
-    };
-    let change = record(root, &shared, change)?;
+    let claimed = member::record(root, &shared, JudgesBy::OwnPolicy, &|fleet| {
+        let is_new = |agent: &&AgentName| fleet.home(agent) != Some(&shared.host);
+        let agents: Vec<AgentName> = args.agents.iter().filter(is_new).cloned().collect();
+        Ok((!agents.is_empty()).then(|| HostChange::Claimed {
+            host: shared.host.to_string(),
+            agents,
+        }))
+    })?;
     // A claim that is refused makes nothing. After a kill here, the next start of the daemon makes the mailboxes.
     let made = directory::init(root, &args.agents);
     made.map_err(|error| Failure::new(Exit::Failed, &error))?;
+    let Some(change) = claimed else {
+        let agents: Vec<&str> = args.agents.iter().map(AgentName::as_str).collect();
+        let recorded = format!(
+            "host {} is the home of {} already",
+            shared.host,
+            agents.join(", ")
+        );
+        return context.say(&CommandOutput::new(Changed { recorded }), |changed| {
+            format!("nothing new: {}\n", changed.recorded)
+        });
+    };
     say(context, &change)
 }
 

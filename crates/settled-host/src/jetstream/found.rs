@@ -10,6 +10,7 @@ use spool::chain;
 use spool::log::LogError;
 
 use super::LedgerName;
+use super::link::denied;
 
 /// The oldest server that docs/hosts.md allows.
 const SERVER_MIN: [u32; 2] = [2, 12];
@@ -86,9 +87,7 @@ impl Broker {
             .await;
         let client = client.map_err(|error| match error.kind() {
             async_nats::ConnectErrorKind::Authentication
-            | async_nats::ConnectErrorKind::AuthorizationViolation => {
-                LogError::Denied { why: chain(&error) }
-            }
+            | async_nats::ConnectErrorKind::AuthorizationViolation => denied(&chain(&error)),
             async_nats::ConnectErrorKind::ServerParse
             | async_nats::ConnectErrorKind::Dns
             | async_nats::ConnectErrorKind::TimedOut

@@ -307,7 +307,7 @@ impl Link {
     pub(super) fn why(&self, seen: &str) -> LogError {
         let failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
         match &*failure {
-            Some(LinkFailure::Denied(why)) => LogError::Denied { why: why.clone() },
+            Some(LinkFailure::Denied(why)) => denied(why),
             Some(LinkFailure::Lost(why)) => LogError::Unreachable {
                 why: format!("{seen} ({why})"),
             },
@@ -316,6 +316,15 @@ impl Link {
             },
         }
     }
+}
+
+/// The error of a host that the server refuses, with the options that give it another credential.
+pub(super) fn denied(why: &str) -> LogError {
+    let why = format!(
+        "{why}; stop the daemon and run `settled host join` again with --token, --nkey or --credentials, or with --certificate if the \
+         brokers know hosts by theirs"
+    );
+    LogError::Denied { why }
 }
 
 /// True if the leader refused a message because of another one in flight, which the client counts among other errors.

@@ -27,6 +27,9 @@ use super::{log_summary, of_place};
 /// The time limit for following the log, and for recording a change.
 pub(super) const PATIENCE: Duration = Duration::from_secs(30);
 
+/// The option of a join with another key, behind its words.
+const NEW_KEY: &str = " --new-key";
+
 /// The pause between two passes.
 const PAUSE: Duration = Duration::from_millis(10);
 
@@ -141,7 +144,7 @@ pub(super) fn join_words(shared: &SharedLog, new_key: bool) -> String {
         quoted(shared.log.as_ref()),
         quoted(shared.workspace.as_ref()),
         shared.host,
-        if new_key { " --new-key" } else { "" }
+        if new_key { NEW_KEY } else { "" }
     )
 }
 
@@ -437,7 +440,7 @@ pub(super) fn refused(refusal: &FleetRefusal) -> Failure {
         FleetRefusal::OtherKey(_) => {
             "choose another name with --as, or retire that key with `settled host retire-key` on another host".to_owned()
         }
-        FleetRefusal::RetiredKey(_) => "make another key: `settled host join LOG --new-key`".to_owned(),
+        FleetRefusal::RetiredKey(_) => format!("make another key: `settled host join LOG{NEW_KEY}`"),
         FleetRefusal::UnknownHost(_) | FleetRefusal::NotAHost(_) => {
             "`settled host list` has the hosts".to_owned()
         }

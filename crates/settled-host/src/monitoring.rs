@@ -1,5 +1,5 @@
-//! Reads a broker's monitoring pages: `/jsz` says whether it syncs before it acknowledges, `/healthz` whether it can
-//! write. The pages need no credentials and are often reachable only from the broker's own network.
+//! Reads a broker's monitoring pages: `/varz` says which server it is and whether it syncs before it acknowledges, `/jsz` who
+//! leads and who follows, `/healthz` whether it can write. The pages need no credentials and are often reachable only from the broker's own network.
 
 use std::io::{Read as _, Write as _};
 use std::net::{TcpStream, ToSocketAddrs as _};
@@ -17,6 +17,29 @@ const BYTES_MAX: u64 = 8 * 1024 * 1024;
 pub fn jsz(address: &str) -> Result<Value, String> {
     let page = get(address, "/jsz?streams=true&config=true")?;
     serde_json::from_str(&page).map_err(|error| format!("{address}: {error}"))
+}
+
+/// What a broker says of itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BrokerVars {
+    /// The server's name.
+    pub name: String,
+    /// Its version.
+    pub version: String,
+    /// True if it syncs before it acknowledges.
+    pub syncs: bool,
+}
+
+/// Fetches what a broker says of itself from its monitoring port, `host:port`.
+pub fn varz(address: &str) -> Result<BrokerVars, String> {
+    let page = get(address, "/varz")?;
+    let page: Value = serde_json::from_str(&page).map_err(|error| format!("{address}: {error}"))?;
+    let text = |key: &str| page[key].as_str().unwrap_or("?").to_owned();
+    Ok(BrokerVars {
+        name: text("server_name"),
+        version: text("version"),
+        syncs: page["jetstream"]["config"]["sync_always"] == true,
+    })
 }
 
 /// Asks a broker whether it can write. After its disk was full, a broker says no until it is restarted.
@@ -82,6 +105,18 @@ mod tests {
         assert_eq!(read["config"]["sync_always"], true);
         let request = asked.join().expect("a request");
         assert_eq!(request, "GET /jsz?streams=true&config=true HTTP/1.0");
+        let (address, asked) = page(
+            "HTTP/1.0 200 OK\r\n\r\n{\"server_name\": \"n1\", \"version\": \"2.15.1\", \"jetstream\": {\"config\": {\"sync_always\": true}}}",
+        );
+        let expected = BrokerVars {
+            name: "n1".to_owned(),
+            version: "2.15.1".to_owned(),
+            syncs: true,
+        };
+        assert_eq!(varz(&address), Ok(expected));
+        assert_eq!(asked.join().expect("a request"), "GET /varz HTTP/1.0");
+        let (address, _asked) = page("HTTP/1.0 200 OK\r\n\r\n{\"jetstream\": {\"config\": {}}}");
+        assert!(varz(&address).is_ok_and(|vars| !vars.syncs));
         let (address, asked) = page("HTTP/1.0 200 OK\r\n\r\n{\"status\": \"ok\"}");
         assert_eq!(healthz(&address), Ok(()));
         assert_eq!(asked.join().expect("a request"), "GET /healthz HTTP/1.0");

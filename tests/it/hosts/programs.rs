@@ -707,6 +707,28 @@ fn a_home_moves_while_both_hosts_serve_and_a_retired_key_is_refused_by_all() {
 }
 
 #[test]
+fn a_check_names_the_servers_of_a_cluster_that_it_has_not_seen() {
+    let directory = settled_tests::scratch();
+    let brokers = Broker::cluster(directory.path());
+    let urls: Vec<String> = brokers.iter().map(Broker::url).collect();
+    let tower = Mailroom::new(&["claude"]);
+    let join = ["host", "join", &urls.join(","), "--as", "tower"];
+    done(&tower, &join);
+    let pages = brokers
+        .each_ref()
+        .map(|broker| format!("127.0.0.1:{}", broker.monitor));
+    let told = done(&tower, &["host", "check", "--monitor", &pages[1]]);
+    assert!(told.contains("3 servers hold the ledger"), "{told}");
+    assert!(told.contains("not seen of n1, n3: "), "{told}");
+    let told = done(&tower, &["doctor", "--monitor", &pages.join(",")]);
+    assert!(!told.contains("not seen"), "{told}");
+    assert_eq!(
+        told.matches("each record is on the broker's disk").count(),
+        3
+    );
+}
+
+#[test]
 fn doctor_says_what_the_log_promises() {
     let hosts = Hosts::on_a_broker();
     let Place::Broker(broker) = &hosts.place else {

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use async_nats::jetstream::context::{CreateStreamError, CreateStreamErrorKind};
-use async_nats::jetstream::stream::{Config, DiscardPolicy, StorageType};
+use async_nats::jetstream::stream::{Config, DiscardPolicy, Info, StorageType};
 use async_nats::jetstream::{Context, ErrorCode};
 use async_nats::{ConnectOptions, ServerAddr};
 use spool::chain;
@@ -30,6 +30,8 @@ pub struct Founded {
     pub message_bytes_max: usize,
     /// The settings that are unfit for a ledger, one sentence each.
     pub wrong: Vec<String>,
+    /// The names of the servers that hold it.
+    pub servers: Vec<String>,
 }
 
 /// Creates the stream if it does not exist, with `replicas` replicas or, by default, one for each server of the
@@ -49,8 +51,7 @@ pub async fn found(
     loop {
         match broker.context.create_stream(config(place, wanted)).await {
             Ok(stream) => {
-                let config = &stream.cached_info().config;
-                return Ok(looked_at(config, broker.message_bytes_max));
+                return Ok(broker.looked_at(stream.cached_info()));
             }
             Err(error) if is_too_early(&error) && Instant::now() < end => {
                 tokio::time::sleep(AGAIN).await;
@@ -72,6 +73,7 @@ pub async fn existing(
 /// A connected broker with JetStream.
 struct Broker {
     context: Context,
+    name: String,
     is_cluster: bool,
     message_bytes_max: usize,
 }
@@ -104,17 +106,14 @@ impl Broker {
             return Err(LogError::Unreachable { why });
         }
         if is_too_old(&info.version) {
-            let (name, version) = (&info.server_name, &info.version);
-            let [major, minor] = SERVER_MIN;
-            let why = format!(
-                "server {name} is nats-server {version}, and a ledger needs {major}.{minor} or newer"
-            );
+            let why = too_old(&info.server_name, &info.version);
             return Err(LogError::Unreachable { why });
         }
         let mut context = async_nats::jetstream::new(client);
         context.set_timeout(MADE);
         Ok(Broker {
             context,
+            name: info.server_name,
             is_cluster: info.cluster.is_some(),
             message_bytes_max: info.max_payload,
         })
@@ -128,13 +127,25 @@ impl Broker {
             LogError::Unreachable { why }
         };
         let stream = stream.map_err(missing)?;
-        let config = &stream.cached_info().config;
-        Ok(looked_at(config, self.message_bytes_max))
+        Ok(self.looked_at(stream.cached_info()))
+    }
+
+    fn looked_at(&self, info: &Info) -> Founded {
+        let mut founded = looked_at(&info.config, self.message_bytes_max);
+        founded.servers = match &info.cluster {
+            Some(cluster) => {
+                let replicas = cluster.replicas.iter().map(|peer| peer.name.clone());
+                cluster.leader.iter().cloned().chain(replicas).collect()
+            }
+            None => vec![self.name.clone()],
+        };
+        founded.servers.sort();
+        founded
     }
 }
 
 /// True if a server of this version is older than [`SERVER_MIN`]. One whose version we cannot read is not refused.
-fn is_too_old(version: &str) -> bool {
+pub fn is_too_old(version: &str) -> bool {
     let mut numbers = version
         .split('.')
         .map_while(|part| part.parse::<u32>().ok());
@@ -142,6 +153,12 @@ fn is_too_old(version: &str) -> bool {
         return false;
     };
     [major, minor] < SERVER_MIN
+}
+
+/// The sentence about a server that is too old.
+pub fn too_old(name: &str, version: &str) -> String {
+    let [major, minor] = SERVER_MIN;
+    format!("server {name} is nats-server {version}, and a ledger needs {major}.{minor} or newer")
 }
 
 fn unreachable(error: &dyn std::error::Error) -> LogError {
@@ -210,6 +227,7 @@ fn looked_at(config: &Config, message_bytes_max: usize) -> Founded {
         replicas: config.num_replicas,
         message_bytes_max,
         wrong,
+        servers: Vec::new(),
     }
 }
 
@@ -251,6 +269,7 @@ mod tests {
             replicas: 3,
             message_bytes_max: 1024,
             wrong: Vec::new(),
+            servers: Vec::new(),
         };
         assert_eq!(founded, expected);
     }

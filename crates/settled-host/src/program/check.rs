@@ -4,9 +4,9 @@
 use std::path::Path;
 
 use serde::Serialize;
-use settled_host::jetstream::MESSAGE_BYTES_ENOUGH;
+use settled_host::jetstream::{MESSAGE_BYTES_ENOUGH, is_too_old, too_old};
 use settled_host::keys::HostKey;
-use settled_host::monitoring::jsz;
+use settled_host::monitoring::{BrokerVars, varz};
 use settled_host::place::{HostDirectory, LogPlace};
 use spool::log::{Head, Log, LogError};
 use views::answer::CommandOutput;
@@ -15,7 +15,7 @@ use views::failure::Failure;
 use workspace::config::{SharedLog, is_same_policy};
 use workspace::index::LedgerIndex;
 use workspace::operator_alerts::{self, AlertKind};
-use workspace::shell::quoted;
+use workspace::shell::settled;
 
 use super::log_summary::patiently;
 use super::{HostContext, member};
@@ -61,8 +61,10 @@ pub(super) fn run(args: &CheckArgs, context: &HostContext) -> Result<Exit, Failu
     let mut followed = None;
     match LogPlace::parse(&shared.log).map_err(|error| Failure::new(Exit::Usage, &error))? {
         LogPlace::Brokers(servers) => {
+            let mut holders = Vec::new();
             match own.founded(&shared) {
                 Ok(founded) => {
+                    holders.clone_from(&founded.servers);
                     findings.extend(of_stream(founded.replicas, &founded.wrong));
                     findings.push(of_size(founded.message_bytes_max));
                     let log = own.open(&shared);
@@ -82,7 +84,15 @@ pub(super) fn run(args: &CheckArgs, context: &HostContext) -> Result<Exit, Failu
             } else {
                 args.monitor.clone()
             };
-            findings.extend(monitors.iter().map(|address| of_monitor(address)));
+            let seen: Vec<_> = monitors
+                .iter()
+                .map(|address| (&**address, varz(address)))
+                .collect();
+            findings.extend(
+                seen.iter()
+                    .flat_map(|(address, vars)| of_monitor(address, vars)),
+            );
+            findings.extend(of_unseen(&holders, &seen));
         }
         LogPlace::Repository(repository) => {
             let log = own.open(&shared);
@@ -117,11 +127,7 @@ pub(super) fn run(args: &CheckArgs, context: &HostContext) -> Result<Exit, Failu
 
 fn of_this_host(root: &Path, shared: &SharedLog) -> Result<Vec<Finding>, Failure> {
     let (fleet, host) = (member::fleet(root)?, &shared.host);
-    let join = format!(
-        "settled host join {} --workspace {} --as {host} --new-key",
-        quoted(shared.log.as_ref()),
-        quoted(shared.workspace.as_ref()),
-    );
+    let join = settled(&member::join_words(shared, true), Some(root), None);
     let mut findings = Vec::new();
     findings.push(match HostKey::load(&HostDirectory::of(root).key()) {
         Err(error) => wrong(error.to_string(), &join),
@@ -187,17 +193,22 @@ fn of_size(message_bytes_max: usize) -> Finding {
     ))
 }
 
-/// The finding about the broker's syncing, from its monitoring page.
-fn of_monitor(address: &str) -> Finding {
-    let page = match jsz(address) {
-        Ok(page) => page,
+/// The findings about a broker's syncing and version, from its monitoring page.
+fn of_monitor(address: &str, vars: &Result<BrokerVars, String>) -> Vec<Finding> {
+    let vars = match vars {
+        Ok(vars) => vars,
         Err(why) => {
-            return note(format!(
+            return vec![note(format!(
                 "cannot see whether the broker syncs before it acknowledges: {why}; `--monitor HOST:PORT` names its page"
-            ));
+            ))];
         }
     };
-    if page["config"]["sync_always"] == true {
+    let mut findings = Vec::new();
+    if is_too_old(&vars.version) {
+        let what = format!("{address}: {}", too_old(&vars.name, &vars.version));
+        findings.push(wrong(what, "upgrade that server"));
+    }
+    findings.push(if vars.syncs {
         ok(format!(
             "{address}: each record is on the broker's disk before it is acknowledged"
         ))
@@ -208,7 +219,29 @@ fn of_monitor(address: &str) -> Finding {
             ),
             "set `sync_interval: always` in its `jetstream` section",
         )
-    }
+    });
+    findings
+}
+
+/// The finding about the servers that hold the ledger and have shown no page.
+fn of_unseen(holders: &[String], seen: &[(&str, Result<BrokerVars, String>)]) -> Option<Finding> {
+    let is_unseen = |holder: &&String| {
+        let mut vars = seen.iter().filter_map(|(_, vars)| vars.as_ref().ok());
+        !vars.any(|vars| vars.name == **holder)
+    };
+    let unseen: Vec<&str> = holders
+        .iter()
+        .filter(is_unseen)
+        .map(String::as_str)
+        .collect();
+    // With one server, the note about its page says it.
+    (holders.len() > 1 && !unseen.is_empty()).then(|| {
+        note(format!(
+            "not seen of {}: whether it syncs before it acknowledges, and its version; `--monitor` names the pages of all, separated by \
+             commas",
+            unseen.join(", ")
+        ))
+    })
 }
 
 /// The end of this host's ledger.
@@ -345,8 +378,6 @@ fn wrong(what: String, fix: &str) -> Finding {
 
 #[cfg(test)]
 mod tests {
-    use std::io::{Read as _, Write as _};
-
     use super::*;
 
     fn said(findings: &[Finding]) -> Vec<(&'static str, &str)> {
@@ -405,29 +436,48 @@ mod tests {
         assert_eq!(of_size(2 * 1024 * 1024).state, "ok");
     }
 
+    fn vars(name: &str, version: &str, syncs: bool) -> Result<BrokerVars, String> {
+        Ok(BrokerVars {
+            name: name.to_owned(),
+            version: version.to_owned(),
+            syncs,
+        })
+    }
+
     #[test]
-    fn a_broker_that_acknowledges_before_it_syncs_is_wrong() {
-        for (config, state) in [
-            ("{\"sync_always\": true}", "ok"),
-            ("{\"sync_always\": false}", "wrong"),
-            ("{}", "wrong"),
+    fn a_broker_that_acknowledges_before_it_syncs_or_is_too_old_is_wrong() {
+        for (vars, states) in [
+            (vars("n1", "2.15.1", true), &["ok"][..]),
+            (vars("n1", "2.15.1", false), &["wrong"]),
+            (vars("n1", "2.11.9", true), &["wrong", "ok"]),
+            (Err("127.0.0.1: no port".to_owned()), &["note"]),
         ] {
-            let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
-            let address = listener.local_addr().expect("an address").to_string();
-            let answering = std::thread::spawn(move || {
-                let (mut socket, _) = listener.accept().expect("a connection");
-                let mut request = [0; 4096];
-                let _ = socket.read(&mut request).expect("a request");
-                let page = format!("HTTP/1.0 200 OK\r\n\r\n{{\"config\": {config}}}");
-                socket.write_all(page.as_bytes()).expect("an answer");
-            });
-            let finding = of_monitor(&address);
-            answering.join().expect("an answer");
-            assert_eq!(finding.state, state, "{config}: {}", finding.what);
-            assert!(finding.what.contains(&address), "{}", finding.what);
+            let findings = of_monitor("127.0.0.1:8222", &vars);
+            let found: Vec<_> = findings.iter().map(|finding| finding.state).collect();
+            assert_eq!(found, states, "{findings:?}");
+            for finding in findings {
+                assert!(finding.what.contains("127.0.0.1"), "{}", finding.what);
+            }
         }
-        let unseen = of_monitor("127.0.0.1");
-        assert_eq!(unseen.state, "note");
-        assert!(unseen.what.starts_with("cannot see"), "{}", unseen.what);
+    }
+
+    #[test]
+    fn a_server_that_holds_the_ledger_and_shows_no_page_is_named() {
+        let holders = ["n1", "n2", "n3"].map(str::to_owned);
+        let seen = [
+            ("a:8222", vars("n1", "2.15.1", true)),
+            ("b:8222", Err("b:8222: no route".to_owned())),
+        ];
+        let finding = of_unseen(&holders, &seen).expect("two are not seen");
+        assert_eq!(finding.state, "note");
+        assert!(
+            finding.what.starts_with("not seen of n2, n3: "),
+            "{}",
+            finding.what
+        );
+        let all = holders
+            .each_ref()
+            .map(|name| ("a:8222", vars(name, "2.15.1", true)));
+        assert!(of_unseen(&holders, &all).is_none());
     }
 }

@@ -307,6 +307,9 @@ fn a_look_gives_all_that_is_there_and_a_change_rings() {
     until("the end to be seen", || other.head() == Ok(end));
     assert_eq!(other.follow(Head::EMPTY).map(|all| all.len()), Ok(3));
     assert_eq!(other.poll_ms(), 1_000);
+    // Git tells no time and carries no heartbeats, so a host has only its own clock to judge a record's time by.
+    assert_eq!(other.clock_ahead_ms(), None);
+    assert!(other.heartbeats().is_empty());
 }
 
 /// A remote named `slow` in the copy of a host, which answers after `pause` as one behind ssh does.

@@ -4,6 +4,7 @@
 use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
 
 use clap::CommandFactory as _;
 use message_schema::Code;
@@ -48,6 +49,8 @@ struct Reader {
     broker_ports: [u16; 2],
     /// The lines that set variables for the rest of the page.
     exports: String,
+    /// The start of the first command.
+    began: Option<Instant>,
 }
 
 impl Reader {
@@ -59,6 +62,7 @@ impl Reader {
             broker: None,
             broker_ports: free_ports(),
             exports: String::new(),
+            began: None,
         }
     }
 
@@ -192,6 +196,8 @@ struct Directions {
     is_beside: bool,
     /// `until …`: runs the block again until it prints the text after it.
     is_repeated: bool,
+    /// `within N s`: the block ends within this time of the page's first command.
+    limit: Option<Duration>,
 }
 
 impl Directions {
@@ -202,6 +208,11 @@ impl Directions {
                 "stop" => directions.stops.push(rest.to_owned()),
                 "beside" => directions.is_beside = true,
                 "until" => directions.is_repeated = true,
+                "within" => {
+                    let seconds = rest.strip_suffix(" s").and_then(|rest| rest.parse().ok());
+                    let seconds = seconds.expect("`within N s`");
+                    directions.limit = Some(Duration::from_secs(seconds));
+                }
                 _ => {}
             }
         }
@@ -268,6 +279,9 @@ fn follow_block(
     shown: Option<&Block>,
     place: &str,
 ) -> Option<String> {
+    // The programs are built before the first command runs.
+    binaries::directory();
+    reader.began.get_or_insert_with(Instant::now);
     let directions = Directions::read(block.comment.as_deref().unwrap_or_default());
     for root in &directions.stops {
         reader.stop(root);
@@ -305,6 +319,10 @@ fn follow_block(
             }
             holds
         });
+    }
+    if let Some(limit) = directions.limit {
+        let took = reader.began.expect("a command has run").elapsed();
+        assert!(took < limit, "{place}: it ended after {took:?}");
     }
     Some(said)
 }

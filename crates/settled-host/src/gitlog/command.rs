@@ -194,6 +194,30 @@ impl Store {
         }
     }
 
+    /// Runs a command that uses the network and must not run twice at once, such as a fetch, which locks its ref. Calls `tell`
+    /// if it has not ended in the `usual` time.
+    pub(super) fn run_alone(
+        &self,
+        args: &[&str],
+        usual: Duration,
+        tell: impl FnOnce(),
+    ) -> Result<Said, String> {
+        let (give, ended) = mpsc::channel();
+        let call = self.start(args, None, 0, give)?;
+        let in_time = ended.recv_timeout(usual);
+        let ended = in_time.or_else(|_| {
+            tell();
+            ended.recv_timeout(FAR)
+        });
+        match ended {
+            Ok((_, said)) => said,
+            Err(_) => {
+                call.kill();
+                Err(no_answer(args, FAR))
+            }
+        }
+    }
+
     /// Runs a command that uses the network, and calls `tell` if it has not ended in the `usual` time. Such a command goes on,
     /// for the remote may be slow, and the same one runs beside it, begun again every [`BESIDE`]; the first to end answers. So
     /// the command must be one that can run twice at once. True if another one ran beside it.
@@ -389,6 +413,11 @@ mod tests {
         assert_eq!(said.out, b"done\n");
         assert!(late.is_some_and(|late| late >= usual), "{late:?}");
         assert!(began.elapsed() < FAR, "{:?}", began.elapsed());
+        // One that must not run twice is waited for.
+        let mut is_late = false;
+        let alias = ["-c", "alias.slow=!sleep 1; echo done", "slow"];
+        let said = store.run_alone(&alias, usual, || is_late = true);
+        assert!(said.is_ok_and(|said| said.out == b"done\n") && is_late);
         // One that answers in time runs alone, and nobody is told.
         let said = store.run_far(&alias, FAR, || panic!("it is not late"));
         assert!(said.is_ok_and(|(said, was_beside)| said.succeeded && !was_beside));

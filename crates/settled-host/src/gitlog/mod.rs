@@ -30,6 +30,9 @@ const NEAR: Duration = Duration::from_millis(400);
 const LATE: Duration = Duration::from_millis(800);
 const LATE_FIRST: Duration = Duration::from_secs(2);
 
+/// The time after which a fetch counts as trouble. It goes on, because there may be much to fetch.
+const FETCHED: Duration = Duration::from_secs(2);
+
 /// The time after which a push runs again beside one that has not ended. A forge takes a few seconds for one.
 const PUSHED: Duration = Duration::from_secs(5);
 
@@ -392,7 +395,11 @@ impl Worker {
         ]
         .concat();
         self.store.remove_old_locks(&self.reference);
-        let said = self.store.run(&args, None, FAR).map_err(chain::here)?;
+        let began = Instant::now();
+        let fetched = self
+            .store
+            .run_alone(&args, FETCHED, || self.tell_late(began));
+        let said = fetched.map_err(chain::here)?;
         if !said.succeeded {
             return Err(refused(&said.err));
         }

@@ -1,5 +1,6 @@
-//! Reads a broker's monitoring pages: `/varz` says which server it is and whether it syncs before it acknowledges, `/jsz` who
-//! leads and who follows, `/healthz` whether it can write. The pages need no credentials and are often reachable only from the broker's own network.
+//! Reads a broker's monitoring pages: `/varz` says which server it is and whether it syncs before it acknowledges,
+//! `/jsz` who leads and who follows, `/healthz` whether it can write. The pages need no credentials and are often reachable
+//! only from the broker's own network.
 
 use std::io::{Read as _, Write as _};
 use std::net::{TcpStream, ToSocketAddrs as _};

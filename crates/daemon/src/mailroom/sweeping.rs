@@ -123,21 +123,13 @@ impl Mailroom {
         })
     }
 
-    /// Completes the mailboxes of new agents and lists the next outboxes; true if those were the last.
+    /// Lists the next outboxes, then completes the mailboxes of new agents; true if those were the last.
     fn list_some(
         &mut self,
         round: &mut Round,
         end: StepEnd,
         before: &mut BeforeListing<'_>,
     ) -> bool {
-        while let Some(agent) = self.sweeping.incomplete.pop() {
-            if let Err(error) = self.spool.make_mailboxes(agent.as_str()) {
-                tracing::warn!(%agent, error = %chain(&error), "cannot create its missing mailboxes");
-            }
-            if end.has_come() {
-                return false;
-            }
-        }
         while let Some(mut listing) = self.next_listing(round, end, before) {
             let view = self.spool.view();
             let slice = end.of_slice(LISTING_TIME);
@@ -151,7 +143,23 @@ impl Mailroom {
                 break;
             }
         }
-        round.next >= round.agents.len() && round.unfinished.is_empty()
+        round.next >= round.agents.len()
+            && round.unfinished.is_empty()
+            && self.complete_mailboxes(end)
+    }
+
+    /// Makes the missing mailboxes of new agents; true if none is missing. It comes after all outboxes are listed, because each
+    /// agent costs a sync, and whoever gets mail before gets the mailbox with it.
+    fn complete_mailboxes(&mut self, end: StepEnd) -> bool {
+        while let Some(agent) = self.sweeping.incomplete.pop() {
+            if let Err(error) = self.spool.make_mailboxes(agent.as_str()) {
+                tracing::warn!(%agent, error = %chain(&error), "cannot create its missing mailboxes");
+            }
+            if end.has_come() {
+                break;
+            }
+        }
+        self.sweeping.incomplete.is_empty()
     }
 
     /// Begins the listing of the next agent's outbox, or returns one that is to be continued.

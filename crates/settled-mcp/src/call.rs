@@ -10,6 +10,9 @@ use crate::refusal::CallRefusal;
 /// The default time that `wait` blocks, in seconds: clients give up on a request after a minute.
 const WAIT_S: u64 = 50;
 
+/// The most bytes of an argument that becomes a word of a command: the system refuses one of 128 KiB.
+const WORD_BYTES_MAX: usize = 64 * 1024;
+
 /// One command.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct ToolCall {
@@ -102,7 +105,7 @@ impl<'de> Deserialize<'de> for NameOrNumber {
         let expected = || serde::de::Error::custom("expected a number, or a name without `/`");
         match Value::deserialize(deserializer)? {
             Value::Number(number) => Ok(Self(number.to_string())),
-            Value::String(text) if !text.contains(['/', '\0']) => Ok(Self(text)),
+            Value::String(text) if !text.contains('/') => Ok(Self(text)),
             Value::String(_)
             | Value::Null
             | Value::Bool(_)
@@ -188,6 +191,20 @@ impl ToolCall {
 
 /// Reads the arguments of a tool; a refusal names the wrong one.
 fn read<T: DeserializeOwned>(tool: &str, arguments: JsonObject) -> Result<T, CallRefusal> {
+    for (name, value) in &arguments {
+        // `text` goes to the command's standard input.
+        let Some(word) = value.as_str().filter(|_| name != "text") else {
+            continue;
+        };
+        let bytes = word.len();
+        if bytes > WORD_BYTES_MAX {
+            let message = format!("it has {bytes} bytes, expected at most {WORD_BYTES_MAX}");
+            return Err(refused(tool, name, &message));
+        }
+        if word.contains('\0') {
+            return Err(refused(tool, name, "it contains U+0000"));
+        }
+    }
     serde_path_to_error::deserialize(Value::Object(arguments)).map_err(|error| {
         let path = error.path().to_string();
         refused(tool, &path, &error.inner().to_string())
@@ -581,12 +598,33 @@ mod tests {
         let usage = "id: expected a number, or a name without `/`";
         assert_commands(&[
             ("show", json!({"id": "a/b"}), usage),
-            ("show", json!({"id": "a\0b"}), usage),
             ("show", json!({"id": true}), usage),
             ("show", json!({"id": ["a"]}), usage),
             ("rm", json!({}), "name: there is no tool `rm`"),
         ]);
         assert!(command("next", &json!({"root": "/"})).starts_with("root: unknown field `root`"));
+    }
+
+    #[test]
+    fn what_no_command_takes_as_a_word_is_refused_by_its_name() {
+        let long = "x".repeat(WORD_BYTES_MAX + 1);
+        let too_long = |field: &str| format!("{field}: it has 65537 bytes, expected at most 65536");
+        assert_commands(&[
+            (
+                "send",
+                json!({"type": "question", "to": "a", "subject": long, "text": "b"}),
+                &too_long("subject"),
+            ),
+            ("why", json!({"code": long}), &too_long("code")),
+            ("show", json!({"id": "a\0b"}), "id: it contains U+0000"),
+            (
+                "send",
+                json!({"type": "question", "to": "a", "subject": "b\0", "text": "c"}),
+                "subject: it contains U+0000",
+            ),
+        ]);
+        let text = json!({"type": "question", "to": "a", "subject": "b", "text": long});
+        assert!(command("send", &text).ends_with(&long));
     }
 
     #[test]

@@ -2,9 +2,12 @@
 //! times out. `rmcp` silently drops a line that is too long or not JSON, so the lines are read here.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use rmcp::RoleServer;
-use rmcp::model::ErrorCode;
+use rmcp::model::{
+    ClientNotification, ClientRequest, ErrorCode, GetMeta as _, JsonRpcMessage, RequestId,
+};
 use rmcp::service::{RxJsonRpcMessage, TxJsonRpcMessage};
 use rmcp::transport::Transport;
 use serde::Serialize;
@@ -13,7 +16,8 @@ use tokio::io::{
     AsyncBufRead, AsyncBufReadExt as _, AsyncRead, AsyncReadExt as _, AsyncWrite,
     AsyncWriteExt as _, BufReader,
 };
-use tokio::sync::{Mutex, mpsc};
+use tokio::sync::{Mutex, mpsc, watch};
+use tokio::time::{Instant, timeout_at};
 
 /// The longest line accepted, in bytes: four messages of the largest size that the daemon accepts.
 const LINE_BYTES_MAX: usize = 1024 * 1024;
@@ -21,12 +25,22 @@ const LINE_BYTES_MAX: usize = 1024 * 1024;
 /// The deepest nesting of a line: the limit of `serde_json`.
 const DEPTH_MAX: usize = 127;
 
+/// The longest wait for answers once the client sends nothing more. A `send` takes up to 10 s; a `wait` may take hours, and
+/// its client is most likely gone.
+const ANSWERS_WAIT: Duration = Duration::from_secs(15);
+
 type Output = Arc<Mutex<Box<dyn AsyncWrite + Send + Unpin>>>;
 
 /// A client at the other end of two streams.
 pub(crate) struct LineTransport {
     messages: mpsc::Receiver<RxJsonRpcMessage<RoleServer>>,
     output: Output,
+    /// True once a request has begun the session. `rmcp` ends at anything else before that.
+    has_begun: bool,
+    /// The requests without an answer.
+    unanswered: Arc<watch::Sender<Vec<RequestId>>>,
+    /// Set once the client sends nothing more: the end of the wait for answers.
+    ends_at: Option<Instant>,
 }
 
 impl LineTransport {
@@ -39,7 +53,39 @@ impl LineTransport {
         let output: Output = Arc::new(Mutex::new(Box::new(output)));
         let (admitted, messages) = mpsc::channel(1);
         tokio::spawn(read(BufReader::new(input), admitted, output.clone()));
-        Self { messages, output }
+        Self {
+            messages,
+            output,
+            has_begun: false,
+            unanswered: Arc::default(),
+            ends_at: None,
+        }
+    }
+
+    /// Notes what a message begins or gives up; false if nobody here takes it.
+    fn admits(&mut self, message: &RxJsonRpcMessage<RoleServer>) -> bool {
+        match message {
+            JsonRpcMessage::Request(request) => {
+                let id = request.id.clone();
+                self.unanswered.send_modify(|ids| ids.push(id));
+                let request = &request.request;
+                let is_probe = matches!(request, ClientRequest::DiscoverRequest(_));
+                self.has_begun |= matches!(request, ClientRequest::InitializeRequest(_))
+                    || !is_probe && request.get_meta().protocol_version().is_some();
+                return true;
+            }
+            JsonRpcMessage::Notification(notification) => {
+                if let ClientNotification::CancelledNotification(cancelled) =
+                    &notification.notification
+                {
+                    let given_up = cancelled.params.request_id.as_ref();
+                    self.unanswered
+                        .send_modify(|ids| ids.retain(|id| Some(id) != given_up));
+                }
+            }
+            JsonRpcMessage::Response(_) | JsonRpcMessage::Error(_) => {}
+        }
+        self.has_begun
     }
 }
 
@@ -50,12 +96,37 @@ impl Transport<RoleServer> for LineTransport {
         &mut self,
         message: TxJsonRpcMessage<RoleServer>,
     ) -> impl Future<Output = std::io::Result<()>> + Send + 'static {
-        let output = self.output.clone();
-        async move { write(&output, &message).await }
+        let (output, unanswered) = (self.output.clone(), self.unanswered.clone());
+        async move {
+            let answered = match &message {
+                JsonRpcMessage::Response(response) => Some(response.id.clone()),
+                JsonRpcMessage::Error(error) => error.id.clone(),
+                JsonRpcMessage::Request(_) | JsonRpcMessage::Notification(_) => None,
+            };
+            let written = write(&output, &message).await;
+            unanswered.send_modify(|ids| {
+                let at = ids.iter().position(|id| Some(id) == answered.as_ref());
+                at.map(|at| ids.swap_remove(at));
+            });
+            written
+        }
     }
 
+    /// Returns the next message. A client that closes its end, as a pipe or a file does, still reads: `rmcp` gives what it
+    /// runs 5 s from then on, and a `send` may take 10. So the end comes after the answers.
     async fn receive(&mut self) -> Option<RxJsonRpcMessage<RoleServer>> {
-        self.messages.recv().await
+        while let Some(message) = self.messages.recv().await {
+            if self.admits(&message) {
+                return Some(message);
+            }
+        }
+        let ends_at = *self
+            .ends_at
+            .get_or_insert_with(|| Instant::now() + ANSWERS_WAIT);
+        let mut unanswered = self.unanswered.subscribe();
+        // When the time is up, `rmcp` ends what still runs.
+        let _ = timeout_at(ends_at, unanswered.wait_for(Vec::is_empty)).await;
+        None
     }
 
     async fn close(&mut self) -> std::io::Result<()> {
@@ -166,16 +237,29 @@ fn message(line: &[u8]) -> Result<Option<RxJsonRpcMessage<RoleServer>>, LineRefu
     let is_notification = value.get("id").is_none() && value["method"].is_string();
     let is_answer = value.get("result").is_some() || value.get("error").is_some();
     match serde_json::from_value(value) {
+        Ok(JsonRpcMessage::Request(request)) if is_wrong_initialize(&request.request) => {
+            Err(LineRefusal {
+                code: ErrorCode::INVALID_PARAMS,
+                id: id.unwrap_or_default(),
+                message: "the `params` of `initialize` are not what it takes; give `protocolVersion`, a text such as \"2025-11-25\", `capabilities`, and `clientInfo` with `name` and `version`"
+                    .to_owned(),
+            })
+        }
         Ok(message) => Ok(Some(message)),
         // An invalid answer gets no answer: two confused peers would go on forever.
         Err(_) if is_notification || is_answer => Ok(None),
         Err(_) => Err(LineRefusal {
             code: ErrorCode::INVALID_REQUEST,
             id: id.unwrap_or_default(),
-            message: "the line is no request; send one JSON object with `jsonrpc` \"2.0\", an `id`, a `method` and its `params`"
+            message: "the line is no request; send one JSON object with `jsonrpc` \"2.0\", an `id` (a text or a whole number), a `method` and its `params`"
                 .to_owned(),
         }),
     }
+}
+
+/// True if the request is an `initialize` whose parameters do not fit, which `rmcp` takes for one of a newer protocol.
+fn is_wrong_initialize(request: &ClientRequest) -> bool {
+    matches!(request, ClientRequest::CustomRequest(custom) if custom.method == "initialize")
 }
 
 #[cfg(test)]
@@ -215,6 +299,11 @@ mod tests {
                 -32600,
                 Value::Null,
             ),
+            (
+                r#"{"jsonrpc": "2.0", "id": 3, "method": "initialize", "params": {"protocolVersion": 5}}"#,
+                -32602,
+                json!(3),
+            ),
         ] {
             assert_eq!(reply(line.as_bytes()), Some((code, id)), "{line}");
         }
@@ -249,6 +338,83 @@ mod tests {
         }
     }
 
+    const INITIALIZE: &[u8] = br#"{"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}}
+"#;
+
+    /// A client that sends these bytes and then closes its end.
+    fn client(bytes: &[&[u8]]) -> LineTransport {
+        LineTransport::new(std::io::Cursor::new(bytes.concat()), tokio::io::sink())
+    }
+
+    fn answer(id: i64) -> TxJsonRpcMessage<RoleServer> {
+        let answer = json!({"jsonrpc": "2.0", "id": id, "result": {}});
+        serde_json::from_value(answer).expect("an answer")
+    }
+
+    /// True if the transport goes on, although its reader has had time to see the end.
+    async fn goes_on(end: &mut (impl Future + Unpin)) -> bool {
+        for _ in 0..10 {
+            tokio::task::yield_now().await;
+        }
+        tokio::select! {
+            biased;
+            _ = end => false,
+            () = std::future::ready(()) => true,
+        }
+    }
+
+    const CALL: &[u8] =
+        b"{\"jsonrpc\": \"2.0\", \"id\": 2, \"method\": \"tools/call\", \"params\": {\"name\": \"send\"}}\n";
+
+    #[tokio::test]
+    async fn a_client_that_closes_its_end_gets_its_answers_first() {
+        let mut lines = client(&[INITIALIZE, CALL]);
+        assert!(lines.receive().await.is_some());
+        assert!(lines.receive().await.is_some());
+        let (first, second) = (lines.send(answer(1)), lines.send(answer(2)));
+        let mut end = std::pin::pin!(lines.receive());
+        assert!(goes_on(&mut end).await);
+        first.await.expect("nobody fails");
+        assert!(goes_on(&mut end).await);
+        second.await.expect("nobody fails");
+        assert!(end.await.is_none());
+    }
+
+    #[tokio::test]
+    async fn the_end_waits_for_no_answer_that_was_given_up_or_takes_too_long() {
+        let cancelled = b"{\"jsonrpc\": \"2.0\", \"method\": \"notifications/cancelled\", \"params\": {\"requestId\": 2}}\n";
+        let mut lines = client(&[INITIALIZE, CALL, cancelled]);
+        for _ in 0..3 {
+            assert!(lines.receive().await.is_some());
+        }
+        lines.send(answer(1)).await.expect("nobody fails");
+        assert!(lines.receive().await.is_none());
+        let mut lines = client(&[INITIALIZE]);
+        assert!(lines.receive().await.is_some());
+        lines.ends_at = Some(Instant::now());
+        assert!(lines.receive().await.is_none());
+    }
+
+    #[tokio::test]
+    async fn what_comes_before_the_session_and_asks_nothing_is_passed_over() {
+        let mut lines = client(&[
+            b"{\"jsonrpc\": \"2.0\", \"method\": \"notifications/initialized\"}\n",
+            b"{\"jsonrpc\": \"2.0\", \"id\": 7, \"result\": {}}\n",
+            INITIALIZE,
+            b"{\"jsonrpc\": \"2.0\", \"method\": \"notifications/initialized\"}\n",
+        ]);
+        let message = lines.receive().await;
+        assert!(
+            matches!(&message, Some(JsonRpcMessage::Request(request)) if request.id == RequestId::Number(1)),
+            "{message:?}"
+        );
+        let message = lines.receive().await;
+        assert!(
+            matches!(message, Some(JsonRpcMessage::Notification(_))),
+            "{message:?}"
+        );
+    }
+
     #[tokio::test]
     async fn a_line_that_is_too_long_is_passed_over_and_the_next_is_read() {
         let (mut client, server) = tokio::io::duplex(1024);
@@ -268,6 +434,8 @@ mod tests {
         });
         assert!(lines.receive().await.is_some(), "a line of 1 MiB is read");
         assert!(lines.receive().await.is_some(), "so is the one after it");
+        // Nobody answers them here.
+        lines.ends_at = Some(Instant::now());
         assert!(lines.receive().await.is_none());
         lines.close().await.expect("the client is there");
         drop(lines);

@@ -86,6 +86,8 @@ struct State {
     pushed: Option<(Head, Result<Appended, LogError>)>,
     /// The end of the batch that is being pushed.
     pushing: Option<Head>,
+    /// True while a call waits for that push.
+    is_awaited: bool,
 }
 
 impl Git {
@@ -168,7 +170,9 @@ impl Git {
             state.pushing = Some(head);
             let _ = self.ask.send(Errand::Push(Box::new(signed.clone())));
         }
+        state.is_awaited = true;
         let mut state = self.shared.wait(state, is_done);
+        state.is_awaited = false;
         match state.pushed.take() {
             Some((of, result)) if of == head => Some(result),
             Some(_) | None => None,
@@ -278,6 +282,11 @@ impl State {
     fn end(&self) -> Head {
         self.links.last().map_or(Head::EMPTY, |link| link.head)
     }
+
+    /// What a poll may find out: the end, and whether the remote answers.
+    fn known(&self) -> (Head, bool) {
+        (self.end(), self.trouble.is_none())
+    }
 }
 
 impl Exchange {
@@ -297,9 +306,14 @@ impl Exchange {
         waited.unwrap_or_else(PoisonError::into_inner).0
     }
 
-    fn change(&self, change: impl FnOnce(&mut State)) {
-        change(&mut self.locked());
+    /// Notes a result, of which the change says whether it is news. A bell for a failed push that its caller knows would
+    /// have the caller push again at once.
+    fn change(&self, change: impl FnOnce(&mut State) -> bool) {
+        let is_news = change(&mut self.locked());
         self.changed.notify_all();
+        if !is_news {
+            return;
+        }
         if let Some(ring) = &*self.ring.lock().unwrap_or_else(PoisonError::into_inner) {
             ring();
         }
@@ -329,6 +343,7 @@ impl Worker {
                     self.shared.change(|state| {
                         state.pushing = None;
                         state.pushed = Some((head, pushed));
+                        !state.is_awaited
                     });
                 }
                 Ok(Errand::Look(number)) if self.shared.locked().begun >= number => {}
@@ -336,7 +351,10 @@ impl Worker {
                     self.shared.locked().begun += 1;
                     // It tells of its trouble itself, as it does for a push.
                     let _ = self.look();
-                    self.shared.change(|state| state.looks = state.begun);
+                    self.shared.change(|state| {
+                        state.looks = state.begun;
+                        false
+                    });
                     next_look = Instant::now() + self.pause();
                 }
                 Err(RecvTimeoutError::Disconnected) => return,
@@ -356,9 +374,13 @@ impl Worker {
 
     /// Polls the remote, and tells whether that failed.
     fn look(&self) -> Result<(), LogError> {
+        let before = self.shared.locked().known();
         let looked = self.follow_ref();
         let trouble = looked.as_ref().err().cloned();
-        self.shared.change(|state| state.trouble = trouble);
+        self.shared.change(|state| {
+            state.trouble = trouble;
+            state.known() != before
+        });
         looked
     }
 
@@ -428,8 +450,11 @@ impl Worker {
             "the remote has not answered for {:.1} s",
             since.elapsed().as_secs_f64()
         );
-        self.shared
-            .change(|state| state.trouble = Some(LogError::Unreachable { why }));
+        self.shared.change(|state| {
+            let was_well = state.trouble.is_none();
+            state.trouble = Some(LogError::Unreachable { why });
+            was_well
+        });
     }
 
     fn tip(&self) -> Option<String> {
@@ -478,7 +503,7 @@ impl Worker {
                 // pushes may be refused because of the other.
                 let is_rejected = line.is_some_and(|line| line.contains("\t[remote rejected]"));
                 is_refused = is_rejected && !was_beside;
-                line.map_or(said.err, |line| line.replace('\t', " "))
+                line.map_or(said.err, reason)
             }
             Err(why) => why,
         };
@@ -508,6 +533,12 @@ impl Worker {
         let end = state.end();
         (end != after).then_some(Appended::Moved(end))
     }
+}
+
+/// The reason in a line of `git push --porcelain`, without the commit, which is another one at each try.
+fn reason(line: &str) -> String {
+    let (_, reason) = line.rsplit_once('\t').unwrap_or_default();
+    reason.to_owned()
 }
 
 /// True if the name of the remote's host cannot be resolved. A person who has just typed it wants to know at once.

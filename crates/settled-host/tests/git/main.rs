@@ -379,6 +379,31 @@ fn a_push_that_a_remote_refuses_is_known_not_to_have_landed() {
 }
 
 #[test]
+fn a_push_that_fails_rings_for_nobody_who_knows_it() {
+    let directory = remote_in();
+    let mut log = open(directory.path(), "one");
+    until("the first look", || log.head() == Ok(Head::EMPTY));
+    let (give, rung) = std::sync::mpsc::channel();
+    log.ring(Box::new(move || {
+        // A test that has ended no longer receives.
+        let _ = give.send(());
+    }));
+    let refuse = "printf '#!/bin/sh\\nexit 1\\n' > remote.git/hooks/pre-receive; chmod +x remote.git/hooks/pre-receive";
+    sh(directory.path(), refuse);
+    let first = batch(Head::EMPTY, &["a"], "tower");
+    let why = for_some("a push that ends while its call waits", || {
+        while rung.try_recv().is_ok() {}
+        match log.append(&first) {
+            Err(LogError::Unreachable { why }) => Some(why),
+            Ok(Appended::Unknown(_)) => None,
+            other => panic!("{other:?}"),
+        }
+    });
+    assert_eq!(why, "[remote rejected] (pre-receive hook declined)");
+    assert!(rung.try_recv().is_err(), "it rang for its own failure");
+}
+
+#[test]
 fn a_caller_that_asks_later_gets_a_poll_that_began_after_its_call() {
     let directory = remote_in();
     let mut log = slow(directory.path(), "one", Duration::from_millis(1_500));

@@ -450,7 +450,9 @@ impl Mailroom {
     /// count.
     pub fn left_over(&self) -> Schedule<Wakeup> {
         let mut schedule = Schedule::default();
-        schedule.set(Wakeup::Look, self.docket.intake.next_hopeful());
+        // While it is not in step, nothing is judged.
+        let hopeful = self.docket.intake.next_hopeful();
+        schedule.set(Wakeup::Look, hopeful.filter(|_| self.is_in_step()));
         schedule.set(Wakeup::Retry, self.spool.next_delivery());
         schedule.set(Wakeup::Sweep, (self.sweeping.unlisted > 0).then_some(0));
         // Nobody repairs a log while this waits for it.

@@ -27,6 +27,8 @@ pub struct Weather {
     pub unreachable: u8,
     /// A follower sees less than has arrived.
     pub follows_late: u8,
+    /// The log gives its batches to everybody and takes none.
+    pub is_read_only: bool,
 }
 
 impl Weather {
@@ -38,6 +40,7 @@ impl Weather {
         request_twice: 10,
         unreachable: 10,
         follows_late: 30,
+        is_read_only: false,
     };
 }
 
@@ -217,6 +220,10 @@ impl Log for ModelLog {
         }
         let mut state = self.shared.state();
         state.unreachable()?;
+        if state.weather.is_read_only {
+            let why = "you may only read".to_owned();
+            return Err(LogError::Denied { why });
+        }
         state.deliver_late(self.number);
         let Weather {
             request_lost,

@@ -79,7 +79,7 @@ impl Mailroom {
             latest: shared.latest_record(moment.utc),
             since: shared.waits_since().unwrap_or(moment.utc),
         };
-        shared.standing = SharingState::InStep;
+        shared.goes_on();
         let poll = shared.sharing.log.poll_ms();
         shared.look_at = moment
             .mono

@@ -47,7 +47,7 @@ impl Mailroom {
 
     /// The number of hosts that share the ledger, and this one's standing.
     pub(super) fn hosts_gauge(&self) -> Option<(usize, &'static str)> {
-        let (fleet, standing) = (self.fleet()?, self.standing()?);
+        let (fleet, standing) = (self.fleet()?, self.shared.as_ref()?.told_standing());
         let hosts = fleet.members().filter(|(_, member)| !member.is_retired);
         Some((hosts.count(), standing.word()))
     }

@@ -24,6 +24,10 @@ use crate::docket::OpenBatch;
 /// The pause, in milliseconds, after the log could not be reached or gave no answer.
 const RETRY_MS: u64 = 500;
 
+/// The pause, in milliseconds, after the log gave its records and took none of this host. Only somebody who changes a right
+/// or a rule of the remote ends that.
+const REFUSED_MS: u64 = 2_000;
+
 /// The parts that make a workspace one of several hosts.
 pub struct Sharing {
     /// The workspace's name in the log, which every signature names.
@@ -77,6 +81,8 @@ pub(super) struct SharedLedger {
     /// True for a command that lets this host join: it follows the log even if this host's key is not one of the fleet's.
     is_joining: bool,
     pub(super) heartbeats: Heartbeats,
+    /// Set while the log can be read and takes nothing of this host.
+    refusing: Option<Refusing>,
     /// A batch that the log may or may not have.
     pub(super) unknown: Option<Signed>,
     /// The number of bytes the log takes, if it refused a batch for its size.
@@ -91,6 +97,16 @@ pub(super) struct SharedLedger {
     /// The last record.
     pub(super) last: LastRecord,
     pub(super) past: PastHeads,
+}
+
+/// A log that took nothing of this host.
+#[derive(Debug)]
+struct Refusing {
+    since: DateTime<Utc>,
+    /// The log's last answer.
+    why: String,
+    /// True once this host has judged again since that answer. Without another one there was nothing to append.
+    is_tried_again: bool,
 }
 
 /// The parts of the last record, besides its digest, that limit later records.
@@ -159,6 +175,7 @@ impl SharedLedger {
             standing: SharingState::InStep,
             is_joining: false,
             heartbeats: Heartbeats::default(),
+            refusing: None,
             unknown: None,
             too_large: None,
             refused: None,
@@ -263,7 +280,10 @@ impl SharedLedger {
             })
         };
         match self.sharing.log.append(signed) {
-            Ok(Appended::Committed) => Ok(()),
+            Ok(Appended::Committed) => {
+                self.refusing = None;
+                Ok(())
+            }
             Ok(Appended::Moved(_)) => {
                 self.look_at = 0;
                 not_taken("another host's records came first")
@@ -275,15 +295,42 @@ impl SharedLedger {
             }
             Err(error) => {
                 self.failed(&error, moment);
+                if let SharingState::Waiting { since, why } = &self.standing {
+                    self.refusing = Some(Refusing {
+                        since: *since,
+                        why: why.clone(),
+                        is_tried_again: false,
+                    });
+                    self.look_at = moment.mono.saturating_add(REFUSED_MS);
+                }
                 not_taken(&error.to_string())
             }
         }
     }
 
+    /// Follows the log again, which gave its records. Whether it takes any, the next append shows.
+    pub(super) fn goes_on(&mut self) {
+        self.standing = SharingState::InStep;
+        self.refusing
+            .take_if(|refusing| std::mem::replace(&mut refusing.is_tried_again, true));
+    }
+
+    /// The standing for operators and other hosts. While the log refuses what this host judges, it is in step only to try
+    /// again.
+    pub(super) fn told_standing(&self) -> SharingState {
+        match (&self.standing, &self.refusing) {
+            (SharingState::InStep, Some(Refusing { since, why, .. })) => SharingState::Waiting {
+                since: *since,
+                why: why.clone(),
+            },
+            (standing, _) => standing.clone(),
+        }
+    }
+
     /// The time since which it waits, if it does.
     pub(super) fn waits_since(&self) -> Option<DateTime<Utc>> {
-        match &self.standing {
-            SharingState::Waiting { since, .. } => Some(*since),
+        match self.told_standing() {
+            SharingState::Waiting { since, .. } => Some(since),
             SharingState::InStep | SharingState::Frozen { .. } | SharingState::Outdated { .. } => {
                 None
             }
@@ -531,7 +578,7 @@ impl Mailroom {
         let Some(shared) = &self.shared else {
             return;
         };
-        let what = match &shared.standing {
+        let what = match &shared.told_standing() {
             SharingState::InStep => None,
             SharingState::Waiting { since, why } => Some(format!(
                 "waiting for the shared ledger since {}: {why}; nothing is accepted here meanwhile, and nothing is lost",

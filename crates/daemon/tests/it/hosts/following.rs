@@ -1,5 +1,7 @@
 //! A host and the log: cut off, behind, without an answer, and in front of a log that lost what it acknowledged.
 
+use daemon::schedule::Wakeup;
+
 use super::*;
 
 #[test]
@@ -31,6 +33,52 @@ fn cut_off_a_host_accepts_nothing_says_so_and_catches_up() {
     assert_eq!(names(&hosts[1].path("agents/codex/inbox")), ["a.yaml"]);
     let told = fs::read_to_string(hosts[0].path(".settled/alerts.json")).expect("alerts");
     assert!(!told.contains("waiting"), "{told}");
+}
+
+#[test]
+fn a_host_that_may_only_read_says_so_until_it_may_write() {
+    let log = Shared::new(1, Weather::default());
+    let mut hosts = started(&log);
+    let mut ms = 0;
+    settle(&mut hosts, &mut ms);
+    log.set_weather(Weather {
+        is_read_only: true,
+        ..Weather::default()
+    });
+    hosts[0].put("a.yaml", &question("claude", "codex", "msg-a"));
+    let alerts =
+        |host: &Host| fs::read_to_string(host.path(".settled/alerts.json")).unwrap_or_default();
+    let mut told = Vec::new();
+    for pass in 0..20 {
+        ms += 500;
+        hosts[0].pass(ms);
+        assert!(matches!(hosts[0].standing(), SharingState::Waiting { .. }));
+        // What nobody may judge is no work: a run with `--once` would wait for it without a pause.
+        let left = hosts[0].mailroom().left_over();
+        assert_eq!(left.at(Wakeup::Look), None);
+        if pass > 0 {
+            told.push(alerts(&hosts[0]));
+        }
+    }
+    assert!(
+        told[0].contains("waiting for the shared ledger since") && told[0].contains("only read"),
+        "{told:?}"
+    );
+    assert!(told.iter().all(|alert| *alert == told[0]), "{told:?}");
+    // Its file is withdrawn: nothing waits for the log any more.
+    fs::remove_file(hosts[0].path("agents/claude/outbox/a.yaml")).expect("a file");
+    for _ in 0..10 {
+        ms += 1_000;
+        hosts[0].pass(ms);
+    }
+    assert!(!alerts(&hosts[0]).contains("waiting"));
+    hosts[0].put("b.yaml", &question("claude", "codex", "msg-b"));
+    ms += 1_000;
+    hosts[0].pass(ms);
+    log.set_weather(Weather::default());
+    settle(&mut hosts, &mut ms);
+    assert_eq!(names(&hosts[1].path("agents/codex/inbox")), ["b.yaml"]);
+    assert!(!alerts(&hosts[0]).contains("waiting"));
 }
 
 #[test]

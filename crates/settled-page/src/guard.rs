@@ -2,6 +2,7 @@
 //! before anything of the mailroom is read.
 
 use axum::extract::{Request, State};
+use axum::http::uri::Authority;
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
@@ -44,11 +45,13 @@ enum Admitted {
 
 fn admitted(keys: &Keys, request: &Request) -> Result<Admitted, Forbidden> {
     let headers = request.headers();
-    let host = text(headers, header::HOST).ok_or(Forbidden::Host)?;
-    if !keys.hosts.iter().any(|known| known == host) {
+    let host = only(headers, header::HOST, Forbidden::Host)?.ok_or(Forbidden::Host)?;
+    // A request to a proxy names its host in the address as well, and that one counts.
+    let asked = request.uri().authority().map_or(host, Authority::as_str);
+    if asked != host || !keys.hosts.iter().any(|known| known == host) {
         return Err(Forbidden::Host);
     }
-    let origin = text(headers, header::ORIGIN);
+    let origin = only(headers, header::ORIGIN, Forbidden::Origin)?;
     let is_ours = |origin: &str| {
         let name = origin
             .strip_prefix("http://")
@@ -89,8 +92,19 @@ fn cookies(headers: &HeaderMap) -> impl Iterator<Item = (&str, &str)> {
         .filter_map(|pair| pair.trim().split_once('='))
 }
 
-fn text(headers: &HeaderMap, name: header::HeaderName) -> Option<&str> {
-    headers.get(name)?.to_str().ok()
+/// Returns the header's value, if it is there; refuses one that is no text or comes twice, which others could read in
+/// another way.
+fn only(
+    headers: &HeaderMap,
+    name: header::HeaderName,
+    otherwise: Forbidden,
+) -> Result<Option<&str>, Forbidden> {
+    let mut values = headers.get_all(name).iter();
+    match (values.next(), values.next()) {
+        (None, _) => Ok(None),
+        (Some(value), None) => value.to_str().map(Some).map_err(|_| otherwise),
+        (Some(_), Some(_)) => Err(otherwise),
+    }
 }
 
 /// Sets the cookie and redirects to the address without the token, which so stays out of the browser's history.
@@ -152,6 +166,10 @@ mod tests {
 
     use super::*;
 
+    fn text(headers: &HeaderMap, name: header::HeaderName) -> Option<&str> {
+        headers.get(name)?.to_str().ok()
+    }
+
     fn keys() -> Keys {
         Keys {
             hosts: vec!["localhost:7000".to_owned()],
@@ -186,6 +204,21 @@ mod tests {
             (&post, "/", &[HOST, COOKIE, OURS], Ok(false)),
             (&get, "/", &[COOKIE], Err(Forbidden::Host)),
             (&get, "/", &[("host", "evil"), COOKIE], Err(Forbidden::Host)),
+            (&get, "/", &[HOST, HOST, COOKIE], Err(Forbidden::Host)),
+            (&get, "http://evil/", &[HOST, COOKIE], Err(Forbidden::Host)),
+            (&get, "http://localhost:7000/", &[HOST, COOKIE], Ok(false)),
+            (
+                &get,
+                "/",
+                &[HOST, COOKIE, OURS, THEIRS],
+                Err(Forbidden::Origin),
+            ),
+            (
+                &get,
+                "/",
+                &[HOST, COOKIE, ("origin", "\u{e9}")],
+                Err(Forbidden::Origin),
+            ),
             (&get, "/", &[HOST, COOKIE, THEIRS], Err(Forbidden::Origin)),
             (&post, "/", &[HOST, COOKIE, THEIRS], Err(Forbidden::Origin)),
             (&post, "/", &[HOST, COOKIE], Err(Forbidden::Origin)),

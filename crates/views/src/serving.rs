@@ -45,6 +45,12 @@ fn advice(error: &SpoolError) -> (Exit, &'static str, &'static str) {
                 "df -h",
             )
         }
+        // The same command as the same user would only fail again, so the next one says whose the workspace is.
+        SpoolError::Io { source, .. } if source.kind() == ErrorKind::PermissionDenied => (
+            Exit::Identity,
+            "; nothing was lost, serve it as the user that owns .settled",
+            "settled doctor",
+        ),
         SpoolError::Io { .. } | SpoolError::NotTaken { .. } => (
             Exit::Failed,
             "; nothing was lost, the next start does the rest",
@@ -84,6 +90,36 @@ fn advice(error: &SpoolError) -> (Exit, &'static str, &'static str) {
         ),
         SpoolError::Sequence { .. } | SpoolError::Unfit { .. } => {
             (Exit::Failed, "", "settled ledger verify")
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_daemon_of_another_user_is_not_permitted_and_need_not_start_again() {
+        for (kind, exit, next) in [
+            (
+                ErrorKind::PermissionDenied,
+                Exit::Identity,
+                "settled doctor ./mailroom",
+            ),
+            (ErrorKind::StorageFull, Exit::Temporary, "df -h ./mailroom"),
+            (ErrorKind::Other, Exit::Failed, "settled serve ./mailroom"),
+        ] {
+            let error = SpoolError::Io {
+                operation: "open",
+                path: "mailroom/.settled/lock".into(),
+                source: kind.into(),
+            };
+            let failure = of_spool(&error, &error, "./mailroom");
+            assert_eq!(
+                (failure.exit, &*failure.next[0].run),
+                (exit, next),
+                "{failure:?}"
+            );
         }
     }
 }

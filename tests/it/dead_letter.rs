@@ -215,6 +215,11 @@ fn what_the_validator_refuses_is_not_sent_unless_forced() {
         "{}",
         said(&refused)
     );
+    assert!(
+        String::from_utf8_lossy(&refused.stderr).contains("\n    fix: "),
+        "{}",
+        said(&refused)
+    );
     assert!(names(mailroom.agent("codex", "outbox")).is_empty());
     let forced = mailroom.json(&["dead-letter", "retry", "bad.yaml", "--force"]);
     assert_eq!(

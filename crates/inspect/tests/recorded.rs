@@ -292,6 +292,24 @@ fn dead_letters_say_what_became_of_them_and_are_found_by_name_and_id() {
 }
 
 #[test]
+fn an_original_that_can_be_no_message_is_told_from_one_that_is_gone() {
+    let root = workspace();
+    let agents = ["claude", "codex", "gemini"].map(|name| name.parse().expect("a name"));
+    let dead = dead_letter::of(root.path(), &agents);
+    let letter = dead.letters.iter().find(|letter| letter.file.is_some());
+    let letter = letter.expect("an original");
+    let directory = dead_letter::directory(root.path(), &letter.agent);
+    let path = directory.join(letter.file.as_ref().expect("its name"));
+    let file = fs::File::create(&path).expect("its file");
+    file.set_len(5 << 30).expect("a sparse file");
+    let original = dead_letter::retry::original(root.path(), letter);
+    assert!(
+        matches!(original, Err(dead_letter::retry::NoOriginal::Unfit)),
+        "{original:?}"
+    );
+}
+
+#[test]
 fn the_log_has_a_line_for_each_record() {
     let root = workspace();
     let mut text = String::new();

@@ -208,11 +208,17 @@ fn in_directory(directory: &Path, agent: &AgentName) -> io::Result<Vec<DeadLette
     let reports = names
         .iter()
         .filter(|name| name.contains(".report.") && name.ends_with(".yaml"));
+    let mut by_stem: HashMap<&str, Vec<&String>> = HashMap::new();
+    for name in names.iter().filter(|name| !name.contains(".report.")) {
+        by_stem.entry(stem(name)).or_default().push(name);
+    }
     let letters = reports.filter_map(|name| {
         let report = Report::from_yaml(&bytes(&directory.join(name)).ok()??).ok()?;
-        let file = names
-            .iter()
-            .find(|file| *file != name && is_original(directory, file, name, &report))
+        let (of, _) = name.split_once(".report.")?;
+        let beside = by_stem.get(of).into_iter().flatten();
+        let file = beside
+            .copied()
+            .find(|file| is_original(directory, file, &report))
             .cloned();
         Some(DeadLetter {
             agent: agent.clone(),
@@ -227,14 +233,8 @@ fn in_directory(directory: &Path, agent: &AgentName) -> io::Result<Vec<DeadLette
     Ok(letters.collect())
 }
 
-/// True if the report is about this file: the stem is the same, and so are the bytes where the daemon read them.
-fn is_original(directory: &Path, file: &str, report_file: &str, report: &Report) -> bool {
-    let is_beside = report_file
-        .split_once(".report.")
-        .is_some_and(|(of, _)| of == stem(file));
-    if !is_beside || file.contains(".report.") {
-        return false;
-    }
+/// True if the report beside this file is about it: so are the bytes, where the daemon read them.
+fn is_original(directory: &Path, file: &str, report: &Report) -> bool {
     match bytes(&directory.join(file)) {
         Ok(Some(bytes)) => {
             report.digest == "unread" || Digest::of(&bytes).to_string() == report.digest

@@ -4,6 +4,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use message_schema::line::escaped;
 use message_schema::{Code, Finder, Level};
 use serde::Serialize;
 use workspace::config::Config;
@@ -14,7 +15,8 @@ use crate::unjudged;
 /// The validator's current answer to a refused message, and the codes that only the daemon can judge.
 #[derive(Debug, Serialize)]
 pub struct Outlook {
-    /// The errors that remain, by file and place; empty if the files show none.
+    /// The errors that remain, by file and place, each perhaps with its fix on a second line, and safe to print; empty if
+    /// the files show none.
     pub still_refused: Vec<String>,
     /// Codes of its refusal that depend on the state of the review or the workspace.
     pub may_pass: Vec<Code>,
@@ -25,9 +27,14 @@ pub struct Outlook {
 /// The reason why the original cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum NoOriginal {
-    /// The original was removed or cannot be read.
-    #[error("the refused file no longer exists, or is not a regular file: only its report is left")]
+    /// The original was removed.
+    #[error("the refused file no longer exists: only its report is left")]
     Gone,
+    /// No message can be like that.
+    #[error(
+        "the refused file is larger than any message, or is not a regular file: write another message"
+    )]
+    Unfit,
     /// The disk failed, or it may not be read.
     #[error("cannot read {}: {source}", path.display())]
     Unreadable {
@@ -55,7 +62,7 @@ pub fn original(root: &Path, letter: &DeadLetter) -> Result<Vec<u8>, NoOriginal>
     let file = letter.file.as_ref().ok_or(NoOriginal::Gone)?;
     let path = directory(root, &letter.agent).join(file);
     let read = bytes(&path).map_err(|source| NoOriginal::Unreadable { path, source })?;
-    read.ok_or(NoOriginal::Gone)
+    read.ok_or(NoOriginal::Unfit)
 }
 
 /// Judges the original unchanged.
@@ -78,7 +85,10 @@ pub fn outlook(root: &Path, letter: &DeadLetter, original: &[u8]) -> Outlook {
         .filter(|code| !code.is_retryable())
         .collect();
     Outlook {
-        still_refused: unjudged::errors(root, original, file),
+        still_refused: unjudged::errors(root, original, &escaped(file))
+            .iter()
+            .map(|told| told.split('\n').map(escaped).collect::<Vec<_>>().join("\n"))
+            .collect(),
         may_pass,
         needs_person,
     }

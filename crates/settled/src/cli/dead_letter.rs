@@ -255,14 +255,9 @@ fn send_again(args: &RetryArgs, context: &Context) -> Result<Exit, Failure> {
     let outlook = retry::outlook(root, &letter, &original);
     let id = letter.report.message_id.as_ref().map(ToString::to_string);
     if !outlook.still_refused.is_empty() && !args.force {
-        let still: Vec<String> = outlook
-            .still_refused
-            .iter()
-            .map(|line| escaped(line))
-            .collect();
         let message = format!(
             "it would be refused again, and was not sent:\n  {}",
-            still.join("\n  ")
+            outlook.still_refused.join("\n  ")
         );
         let path = dead_letter::directory(root, &letter.agent)
             .join(letter.file.as_deref().unwrap_or_default());
@@ -312,7 +307,7 @@ fn send_again(args: &RetryArgs, context: &Context) -> Result<Exit, Failure> {
 fn sent(sent: &Sent) -> String {
     let mut text = escaped(&format!("put back as {}", sent.path)) + "\n";
     for still in &sent.outlook.still_refused {
-        text += &format!("  still refused: {}\n", escaped(still));
+        text += &format!("  still refused: {still}\n");
     }
     for code in &sent.outlook.may_pass {
         text += &if sent.outlook.needs_person.contains(code) {
@@ -331,6 +326,7 @@ fn sent(sent: &Sent) -> String {
 fn no_original(error: &NoOriginal) -> Failure {
     let exit = match error {
         NoOriginal::Gone => Exit::NotFound,
+        NoOriginal::Unfit => Exit::InvalidMessage,
         NoOriginal::Unreadable { source, .. } => exit_of(source),
     };
     Failure::new(exit, error)
@@ -383,6 +379,7 @@ mod tests {
         };
         for (error, exit) in [
             (NoOriginal::Gone, Exit::NotFound),
+            (NoOriginal::Unfit, Exit::InvalidMessage),
             (failed(ErrorKind::PermissionDenied), Exit::Identity),
             (failed(ErrorKind::StorageFull), Exit::Failed),
         ] {

@@ -91,14 +91,31 @@ fn completed(text: &str, about: &str) -> String {
         of_violation.unwrap_or(otherwise).to_owned()
     };
     let fix = run.unwrap_or_else(|| fix_of(exit).to_owned());
+    let message = error.get("message").and_then(Value::as_str);
+    let named = message.and_then(argument_of).unwrap_or(about);
     for (key, value) in [
         ("code", or("code", code_of(exit))),
-        ("field", or("field", about)),
+        ("field", or("field", named)),
         ("fix", or("fix", &fix)),
     ] {
         put(error, key, value);
     }
     document.to_string()
+}
+
+/// The tool's argument that a command line names as one of its options, as in `invalid value 'x' for '--id <ID>': …`. The
+/// value before it may hold the same words, and the reason after it.
+fn argument_of(message: &str) -> Option<&'static str> {
+    let before_reason = message.split("': ").next()?;
+    let (_, option) = before_reason.rsplit_once(" for '--")?;
+    match option.split([' ', '\'']).next()? {
+        "id" => Some("id"),
+        "to" => Some("to"),
+        "pr" => Some("pr"),
+        "subject" => Some("subject"),
+        "timeout" => Some("seconds"),
+        _ => None,
+    }
 }
 
 fn put(error: &mut Map<String, Value>, key: &str, value: String) {
@@ -197,6 +214,33 @@ mod tests {
             next["fix"],
             "see `settled brief 86`, as the tool of that name"
         );
+    }
+
+    #[test]
+    fn a_wrong_option_is_named_as_the_argument_that_it_came_from() {
+        for (message, field) in [
+            (
+                "invalid value '../x' for '--id <ID>': expected a message id",
+                "id",
+            ),
+            (
+                "invalid value '9' for '--timeout <TIME>': `9` for '--id' is no time",
+                "seconds",
+            ),
+            (
+                "invalid value 'a for '--to' for '--pr <NUMBER>': expected a number",
+                "pr",
+            ),
+            ("invalid value 'x' for '--findings <FILE>': no", "type"),
+            ("invalid value 'x' for '<TYPE>': no", "type"),
+        ] {
+            let refused = json!({"ok": false, "error": {"exit": 2, "message": message}});
+            let refused = CallRefusal::Document {
+                text: refused.to_string(),
+                about: "type",
+            };
+            assert_eq!(error(refused)["field"], field, "{message}");
+        }
     }
 
     #[test]

@@ -221,16 +221,31 @@ impl AgentMailboxes {
 
     /// Takes a message from the inbox to work on it. If several workers try, one succeeds.
     pub fn take(&self, letter: &MailboxEntry) -> Result<PathBuf, MoveError> {
-        self.to(letter, MailboxPlace::Taken)
+        self.to(&letter.path, MailboxPlace::Taken)
     }
 
     /// Archives a message with which its reader has finished.
     pub fn put_away(&self, letter: &MailboxEntry) -> Result<PathBuf, MoveError> {
-        self.to(letter, MailboxPlace::Archive)
+        self.to(&letter.path, MailboxPlace::Archive)
+    }
+
+    /// Archives a refused message, if it is still there, and its report. The report goes last, so that an interrupted
+    /// dismissal is still listed.
+    pub fn dismiss(&self, file: Option<&str>, report: &str) -> Result<Vec<PathBuf>, MoveError> {
+        let refused = self.directory(MailboxPlace::DeadLetter);
+        let mut dismissed = Vec::new();
+        for name in file.into_iter().chain([report]) {
+            match self.to(&refused.join(name), MailboxPlace::Archive) {
+                Ok(path) => dismissed.push(path),
+                Err(MoveError::Gone(_)) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(dismissed)
     }
 
     /// Moves a file atomically. If the name is taken there, uses one with a number.
-    fn to(&self, letter: &MailboxEntry, place: MailboxPlace) -> Result<PathBuf, MoveError> {
+    fn to(&self, from: &Path, place: MailboxPlace) -> Result<PathBuf, MoveError> {
         let directory = self.directory(place);
         let failed = |path: &Path, source: io::Error| MoveError::Io {
             path: path.to_owned(),
@@ -242,14 +257,14 @@ impl AgentMailboxes {
             Err(error) => return Err(failed(&directory, error)),
         }
         for n in 1_u32.. {
-            let to = directory.join(numbered(&letter.path, n));
-            match rename_new(&letter.path, &to) {
+            let to = directory.join(numbered(from, n));
+            match rename_new(from, &to) {
                 Ok(()) => return Ok(to),
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                    return Err(MoveError::Gone(letter.path.clone()));
+                    return Err(MoveError::Gone(from.to_owned()));
                 }
-                Err(error) => return Err(failed(&letter.path, error)),
+                Err(error) => return Err(failed(from, error)),
             }
         }
         unreachable!("a directory has fewer files than there are numbers")

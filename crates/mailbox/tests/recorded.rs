@@ -417,3 +417,26 @@ fn a_new_blocker_in_a_fix_is_for_later_and_hinders_no_lgtm() {
         }
     }
 }
+
+#[test]
+fn a_refused_message_is_dismissed_with_its_report_and_a_report_alone_as_well() {
+    let root = workspace();
+    let bag = AgentMailboxes::new(root.path(), &agent("codex"));
+    let place = |place| bag.directory(place);
+    let kept = |name: &str| {
+        let is_there = |of| u8::from(place(of).join(name).exists());
+        (
+            is_there(MailboxPlace::DeadLetter),
+            is_there(MailboxPlace::Archive),
+        )
+    };
+    let dismissed = bag.dismiss(Some("fb-86-2.yaml"), "fb-86-2.report.yaml");
+    assert_eq!(dismissed.expect("they can be moved").len(), 2);
+    for name in ["fb-86-2.yaml", "fb-86-2.report.yaml"] {
+        assert_eq!(kept(name), (0, 1), "{name}");
+    }
+    fs::remove_file(place(MailboxPlace::DeadLetter).join("fb-86.yaml")).expect("it is there");
+    let dismissed = bag.dismiss(Some("fb-86.yaml"), "fb-86.report.yaml");
+    let report = place(MailboxPlace::Archive).join("fb-86.report.yaml");
+    assert_eq!(dismissed.expect("it can be moved"), [report]);
+}

@@ -3,7 +3,7 @@
 use clap::Subcommand;
 use inspect::dead_letter::retry::{self, NoOriginal, Outlook};
 use inspect::dead_letter::{self, DeadLetter, DeadLetters};
-use mailbox::mailboxes::{AgentMailboxes, MailboxPlace};
+use mailbox::mailboxes::AgentMailboxes;
 use mailbox::put_back::put_back;
 use message_schema::id::AgentName;
 use message_schema::line::escaped;
@@ -218,18 +218,9 @@ fn dismiss(which: &LetterArgs, context: &Context) -> Result<Exit, Failure> {
     let mut dismissed = Vec::new();
     for letter in called(look(context)?, &which.word, context)? {
         let bag = AgentMailboxes::new(root, &letter.agent);
-        let there = bag.messages(MailboxPlace::DeadLetter);
-        let there = there.map_err(|error| Failure::new(Exit::Failed, &error))?;
-        let names = [letter.file.as_deref(), Some(letter.report_file.as_str())];
-        // The report goes last, so that an interrupted dismissal is still listed.
-        for name in names.into_iter().flatten() {
-            for entry in there.iter().filter(|entry| entry.path.ends_with(name)) {
-                let path = bag
-                    .put_away(entry)
-                    .map_err(|error| Failure::new(Exit::Failed, &error))?;
-                dismissed.push(path.display().to_string());
-            }
-        }
+        let moved = bag.dismiss(letter.file.as_deref(), &letter.report_file);
+        let moved = moved.map_err(|error| Failure::new(Exit::Failed, &error))?;
+        dismissed.extend(moved.iter().map(|path| path.display().to_string()));
     }
     context.say(&CommandOutput::new(Dismissed { dismissed }), |done| {
         let line = |path: &String| format!("archived {}\n", escaped(path));

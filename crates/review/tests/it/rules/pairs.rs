@@ -398,6 +398,9 @@ fn a_pair_answers_for_what_its_author_asked_since_or_for_the_pull_request_it_nam
         let mut table = Table::default();
         assert_eq!(table.request(), ok("reviewing"));
         opened_over(&mut table, pr);
+        let pair = table.state.pair(&id()).expect("it is open");
+        let is_own = table.state.reviews().all(|(key, _)| pair.is_own(key));
+        assert_eq!(is_own, phase == "escalated", "{pr:?}");
         table.steps([ended(2, Signal::Fail)]);
         assert_eq!(table.review().phase.word(), phase, "{pr:?}");
     }

@@ -7,21 +7,25 @@ mod recorded_workspace;
 use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
+use std::time::Duration;
 
 use chrono::TimeDelta;
 use mailbox::answers;
+use mailbox::awaiting::{Awaited, MailWait, WaitEnd};
 use mailbox::compose::ask::{self, Ask};
 use mailbox::compose::draft::{MessageDraft, PacketGiven};
 use mailbox::compose::forecast::Forecast;
-use mailbox::compose::omissions::ResponseKind;
+use mailbox::compose::omissions::{self, Omission, ResponseKind};
 use mailbox::compose::post::{Composed, Posting};
 use mailbox::compose::response::{self, Unwritten};
 use mailbox::compose::response_file::ResponseFile;
 use mailbox::compose::review_status::{ReviewStatuses, newest_feedback};
 use mailbox::compose::sent_before;
-use mailbox::mailboxes::{AgentMailboxes, MailboxPlace};
+use mailbox::compose::words_from::WordsFrom;
+use mailbox::mailboxes::{AgentMailboxes, MailboxEntry, MailboxPlace};
 use mailbox::my_reviews;
 use mailbox::said::Said;
+use message_schema::Code;
 use message_schema::envelope::{MessageType, ReviewKind};
 use message_schema::id::{AgentName, PrNumber};
 use review::{ObservedRun, Review, TaskId};
@@ -439,4 +443,107 @@ fn a_refused_message_is_dismissed_with_its_report_and_a_report_alone_as_well() {
     let dismissed = bag.dismiss(Some("fb-86.yaml"), "fb-86.report.yaml");
     let report = place(MailboxPlace::Archive).join("fb-86.report.yaml");
     assert_eq!(dismissed.expect("it can be moved"), [report]);
+}
+
+#[test]
+fn a_new_finding_needs_a_title_and_a_word_near_it_may_be_meant() {
+    let root = workspace();
+    let ask = open(root.path());
+    let text = "findings:\n- {title: x}\n- {id: F-1}\n- {id: F-9, title: ' '}\n- {titel: x}\n";
+    let findings = [
+        json!({"title": "x"}),
+        json!({"id": "F-1", "action": "resolve"}),
+        json!({"id": "F-9", "title": " "}),
+        json!({"titel": "x"}),
+    ];
+    let findings = findings.map(|finding| finding.as_object().expect("a mapping").clone());
+    let file = Path::new("f.yaml");
+    let untitled = omissions::untitled(&ask, &findings, WordsFrom::Findings { file, text });
+    let none = "finding_invalid: the finding has no `title`";
+    assert_eq!(
+        untitled,
+        [
+            format!("f.yaml:4:3: {none}\n    fix: add `title`, the problem in one line"),
+            format!(
+                "f.yaml:5:3: {none}, and `titel` is in its place\n    fix: rename it to `title`"
+            ),
+        ]
+    );
+}
+
+#[test]
+fn an_omission_is_one_line_with_what_is_legal() {
+    let omission = |legal: &[&str]| Omission {
+        code: Code::ActionMissing,
+        id: "F-1\u{1b}".to_owned(),
+        what: "it needs an action".to_owned(),
+        legal: legal.iter().map(|&word| word.to_owned()).collect(),
+    };
+    assert_eq!(omission(&[]).line(), "F-1\\u{1b}: it needs an action");
+    assert_eq!(
+        omission(&["resolve", "veto"]).line(),
+        "F-1\\u{1b}: it needs an action; legal: resolve, veto"
+    );
+}
+
+#[test]
+fn as_many_messages_are_read_as_are_asked_for_and_those_since_an_instant() {
+    let root = workspace();
+    let bag = AgentMailboxes::new(root.path(), &agent("codex"));
+    let first = |most| {
+        let (some, count) = bag
+            .first_messages(MailboxPlace::Inbox, most)
+            .expect("an inbox");
+        (some.len(), count)
+    };
+    assert_eq!(
+        [first(0), first(5), first(6), first(7)],
+        [(0, 6), (5, 6), (6, 6), (6, 6)]
+    );
+    let since = |instant| {
+        bag.since(MailboxPlace::Inbox, instant)
+            .expect("an inbox")
+            .len()
+    };
+    let finished = bag.find("a-86").expect("mailboxes").remove(0).arrived;
+    let finished = finished.expect("a time");
+    assert_eq!(since(finished - Duration::from_secs(1)), 6);
+    assert_eq!(since(finished), 0);
+}
+
+#[test]
+fn a_wait_ends_with_the_mail_it_is_for_or_when_nobody_else_has_to_move() {
+    let root = workspace();
+    let end = |name: &str, what: Awaited<'_>, number: Option<&str>| {
+        let (me, number) = (agent(name), number.map(pr));
+        let wait = MailWait {
+            root: root.path(),
+            agent: &me,
+            mailboxes: &AgentMailboxes::new(root.path(), &me),
+            what,
+            pr: number.as_ref(),
+        };
+        match wait.look().expect("mailboxes") {
+            Some(WaitEnd::Messages(all)) => all.iter().map(MailboxEntry::name).collect(),
+            Some(WaitEnd::OwnMove(all)) => all.iter().map(|mine| mine.review.clone()).collect(),
+            Some(WaitEnd::Refused(report)) => vec![report.display().to_string()],
+            None => Vec::new(),
+        }
+    };
+    assert_eq!(end("codex", Awaited::Any, None).len(), 6);
+    assert_eq!(end("codex", Awaited::Any, Some("88")), ["lgtm-88"]);
+    assert_eq!(end("codex", Awaited::Verdict, Some("88")), ["lgtm-88"]);
+    assert!(end("codex", Awaited::Reply("q-1"), None).is_empty());
+    assert!(end("gemini", Awaited::Any, None).is_empty());
+    assert_eq!(
+        end("gemini", Awaited::Verdict, None),
+        ["#87 claude -> gemini"]
+    );
+    let report = root
+        .path()
+        .join("agents/claude/dead_letter/bad-1.report.yaml");
+    assert_eq!(
+        end("claude", Awaited::Reply("bad-1"), None),
+        [report.display().to_string()]
+    );
 }

@@ -6,8 +6,11 @@ use message_schema::line::escaped;
 use message_schema::packet::{Action, Severity, Stance, Status};
 use review::{Clause, Fault};
 use serde::Serialize;
+use serde_json::{Map, Value};
+use validate_message::nearest;
 
 use super::ask::{Ask, OpenThread};
+use super::words_from::WordsFrom;
 
 /// An open thread that a response does not deal with legally.
 #[derive(Clone, Debug, Serialize)]
@@ -20,6 +23,45 @@ pub struct Omission {
     pub what: String,
     /// The legal actions; in an lgtm, `defer` leaves the thread for later as a nit.
     pub legal: Vec<String>,
+}
+
+impl Omission {
+    /// The problem on one line, with the legal actions.
+    pub fn line(&self) -> String {
+        let legal = if self.legal.is_empty() {
+            String::new()
+        } else {
+            format!("; legal: {}", self.legal.join(", "))
+        };
+        format!("{}: {}{legal}", escaped(&self.id), self.what)
+    }
+}
+
+/// The new findings without a title, each with its fix. A packet may have them, but no reader would know what to fix.
+pub fn untitled(ask: &Ask, findings: &[Map<String, Value>], origin: WordsFrom<'_>) -> Vec<String> {
+    let is_untitled = |finding: &Map<String, Value>| {
+        let id = finding.get("id").and_then(Value::as_str);
+        let title = finding.get("title").and_then(Value::as_str);
+        id.is_none_or(|id| ask.thread(id).is_none())
+            && title.is_none_or(|title| title.trim().is_empty())
+    };
+    let line = |(n, finding): (usize, &Map<String, Value>)| {
+        let place = origin.place_of(&format!("findings[{n}]"));
+        let others = finding.keys().map(String::as_str);
+        match nearest("title", others.filter(|key| *key != "title")) {
+            Some(slip) => format!(
+                "{place}finding_invalid: the finding has no `title`, and `{}` is in its place\n    fix: rename it to `title`",
+                escaped(slip)
+            ),
+            None => format!(
+                "{place}finding_invalid: the finding has no `title`\n    fix: add `title`, the problem in one line"
+            ),
+        }
+    };
+    let all = findings.iter().enumerate();
+    all.filter(|(_, finding)| is_untitled(finding))
+        .map(line)
+        .collect()
 }
 
 /// The treatment of an open thread in a response.

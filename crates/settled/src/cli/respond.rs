@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use judgement::brief::NotAResponse;
 use mailbox::compose::ask::{Ask, name_whole_head};
 use mailbox::compose::draft::{MessageDraft, PacketGiven};
-use mailbox::compose::omissions::{Omission, ResponseKind};
+use mailbox::compose::omissions::{self, Omission, ResponseKind};
 use mailbox::compose::response::{self, Unwritten};
 use mailbox::compose::response_file::{LooseResponse, ResponseFile, ThreadAction};
 use mailbox::compose::words_from::WordsFrom;
@@ -15,7 +15,6 @@ use message_schema::envelope::{MessageType, Priority, ReviewKind};
 use message_schema::id::{MessageId, RepoPath};
 use message_schema::line::escaped;
 use serde_json::{Map, Value, json};
-use validate_message::nearest;
 use workspace::clock;
 
 use super::bodies::{self, Telemetry};
@@ -212,10 +211,13 @@ fn respond(
     if let Some(read) = shown::read_instead(&me.root, &ask, brief.as_deref().map(Path::new)) {
         return Err(unread(context, &ask, &read));
     }
-    if let ResponseFile::Loose(loose) = sheet
-        && let Some(failure) = untitled(&ask, &loose.findings, origin)
-    {
-        return Err(failure);
+    if let ResponseFile::Loose(loose) = sheet {
+        let untitled = omissions::untitled(&ask, &loose.findings, origin);
+        if !untitled.is_empty() {
+            let message = format!("nothing was written:\n{}", untitled.join("\n"));
+            let failure = Failure::plain(Exit::InvalidMessage, message);
+            return Err(failure.code(Code::FindingInvalid.as_str()));
+        }
     }
     let response =
         response::write(&ask, sheet, verdict, now).map_err(|why| unwritten(context, &ask, &why))?;
@@ -259,42 +261,11 @@ fn unread(context: &Context, ask: &Ask, read: &MessageId) -> Failure {
         .next(context.command(&format!("brief {}", ask.pr)))
 }
 
-/// The failure for new findings without a title. A packet may have them, but no reader would know what to fix.
-fn untitled(ask: &Ask, findings: &[Map<String, Value>], origin: WordsFrom<'_>) -> Option<Failure> {
-    let is_untitled = |finding: &Map<String, Value>| {
-        let id = finding.get("id").and_then(Value::as_str);
-        let title = finding.get("title").and_then(Value::as_str);
-        id.is_none_or(|id| ask.thread(id).is_none())
-            && title.is_none_or(|title| title.trim().is_empty())
-    };
-    let lines: Vec<String> = findings
-        .iter()
-        .enumerate()
-        .filter(|(_, finding)| is_untitled(finding))
-        .map(|(n, finding)| {
-            let place = origin.place_of(&format!("findings[{n}]"));
-            match nearest("title", finding.keys().map(String::as_str)) {
-                Some(slip) => format!(
-                    "{place}finding_invalid: the finding has no `title`, and `{}` is in its place\n    fix: rename it to `title`",
-                    escaped(slip)
-                ),
-                None => format!(
-                    "{place}finding_invalid: the finding has no `title`\n    fix: add `title`, the problem in one line"
-                ),
-            }
-        })
-        .collect();
-    (!lines.is_empty()).then(|| {
-        let message = format!("nothing was written:\n{}", lines.join("\n"));
-        Failure::plain(Exit::InvalidMessage, message).code(Code::FindingInvalid.as_str())
-    })
-}
-
 /// The reason that nothing was written, with the fix.
 fn unwritten(context: &Context, ask: &Ask, why: &Unwritten) -> Failure {
     match why {
         Unwritten::Gaps(gaps) => {
-            let lines: Vec<String> = gaps.iter().map(gap).collect();
+            let lines: Vec<String> = gaps.iter().map(Omission::line).collect();
             let message = format!(
                 "nothing was written, because these threads need something else:\n{}",
                 lines.join("\n")
@@ -347,15 +318,6 @@ fn unwritten(context: &Context, ask: &Ask, why: &Unwritten) -> Failure {
             Failure::plain(Exit::Usage, message)
         }
     }
-}
-
-fn gap(gap: &Omission) -> String {
-    let legal = if gap.legal.is_empty() {
-        String::new()
-    } else {
-        format!("; legal: {}", gap.legal.join(", "))
-    };
-    format!("{}: {}{legal}", escaped(&gap.id), gap.what)
 }
 
 /// Splits the text at the last `=`.

@@ -74,11 +74,7 @@ pub(super) fn run(args: &Args, context: Context) -> Result<Exit, Failure> {
     };
     let states = [CheckState::Wrong, CheckState::Fixed, CheckState::Failed];
     let [wrong, fixed, failed] = states.map(count);
-    let exit = match (wrong, failed) {
-        (0, 0) => Exit::Ok,
-        (0, _) => Exit::Failed,
-        _ => Exit::ActionRequired,
-    };
+    let exit = exit(wrong, failed);
     context.say(
         &CommandOutput::new(DoctorView {
             findings,
@@ -89,6 +85,15 @@ pub(super) fn run(args: &Args, context: Context) -> Result<Exit, Failure> {
         text,
     )?;
     Ok(exit)
+}
+
+/// The exit code: what is wrong comes before what is not known.
+fn exit(wrong: usize, failed: usize) -> Exit {
+    match (wrong, failed) {
+        (0, 0) => Exit::Ok,
+        (0, _) => Exit::Failed,
+        _ => Exit::ActionRequired,
+    }
 }
 
 /// Starts the commands of agents, one after another.
@@ -164,7 +169,8 @@ impl AgentsView {
             let word = if finding.ok { "ok" } else { "wrong" };
             let line = escaped(&format!(
                 "{word:<6}  {:<11}  {}",
-                finding.agent, finding.what
+                finding.agent.as_str(),
+                finding.what
             ));
             let fix = finding.fix.as_ref().map_or_else(String::new, |fix| {
                 format!("{:21}fix: {}\n", "", escaped(fix))
@@ -203,4 +209,43 @@ fn text(found: &DoctorView) -> String {
         ..
     } = found;
     text + &format!("{wrong} wrong, {fixed} fixed, {failed} not known\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_wrong_needs_an_action_and_what_is_not_known_failed() {
+        assert_eq!(exit(0, 0), Exit::Ok);
+        assert_eq!(exit(0, 2), Exit::Failed);
+        assert_eq!(exit(1, 0), Exit::ActionRequired);
+        assert_eq!(exit(1, 2), Exit::ActionRequired);
+    }
+
+    #[test]
+    fn of_an_agent_that_was_tried_all_is_told_that_is_known() {
+        let finding = |ok, what: &str, more: Option<&str>| ProbeFinding {
+            agent: "codex".parse().expect("a name"),
+            ok,
+            what: what.to_owned(),
+            fix: more.map(str::to_owned),
+            folder: more.map(Into::into),
+            note: more.map(str::to_owned),
+            version: None,
+        };
+        let view = AgentsView {
+            agents: vec![
+                finding(true, "it answered", None),
+                finding(false, "no\u{1b}", Some("x")),
+            ],
+            wrong: 1,
+        };
+        let indent = " ".repeat(21);
+        let expected = format!(
+            "ok      codex        it answered\nwrong   codex        no\\u{{1b}}\n\
+             {indent}fix: x\n{indent}kept: x\n{indent}note: x\n"
+        );
+        assert_eq!(view.text(), expected);
+    }
 }

@@ -153,3 +153,17 @@ fn tell(bytes: Vec<u8>, context: &Context) -> Result<Exit, Failure> {
     }
     Ok(Exit::Ok)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn roff_prints_every_character_of_an_example_as_it_is() {
+        assert_eq!(as_it_stands(""), "");
+        assert_eq!(
+            as_it_stands("Examples:\n  a -b 'c' \\\n.d"),
+            ".SH EXAMPLES\n.nf\n  a \\-b \\(aqc\\(aq \\e\n\\&.d\n.fi\n"
+        );
+    }
+}

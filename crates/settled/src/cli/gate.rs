@@ -275,3 +275,91 @@ pub(super) fn text(verdict: &ApprovalVerdict) -> String {
         .chain(all)
         .collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use inspect::verdict::Remap;
+
+    use super::*;
+
+    fn at(repo_dir: Option<&str>) -> At {
+        At {
+            head: "1c0ffee".parse().expect("a commit"),
+            allow_waiting: false,
+            repo_dir: repo_dir.map(PathBuf::from),
+            base: repo_dir.map(|_| "main".to_owned()),
+        }
+    }
+
+    /// The approved review of the recorded workspace.
+    fn approved(asked: &ApprovalQuestion) -> CheckedReview {
+        let recorded = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/fixtures/recorded");
+        let (index, _) = LedgerIndex::read(recorded.as_ref()).expect("a ledger");
+        let verdict = ApprovalVerdict::of(index.state(), asked).expect("it is known");
+        verdict.reviews[0].clone()
+    }
+
+    #[test]
+    fn each_reason_against_a_merge_has_the_command_that_takes_it_away() {
+        let context = Context::of("room".as_ref(), "codex");
+        let at = at(None);
+        let asked = at.asked("88".parse().expect("a number"), None, Vec::new());
+        let review = approved(&asked);
+        let own = |words: &str| context.command(words);
+        let remedy = |reason| {
+            let mut review = review.clone();
+            review.reasons = [reason].into();
+            at.remedy(&review, &asked, &context)
+        };
+        let check = |more: &str| own(&format!("gate check --pr 88 --head 1c0ffee {more}"));
+        let reopen = own("review reopen 88 --reviewer claude");
+        let request = context.command_of(
+            Some(&review.author),
+            "send review_request --to claude --pr 88 --declared-head 1c0ffee --branch BRANCH --diff-summary TEXT",
+        );
+        for (reason, command) in [
+            (Reason::NoApproval, own("status")),
+            (Reason::Escalated, reopen.clone()),
+            (Reason::Closed, reopen.clone()),
+            (Reason::GateBroken, reopen.clone()),
+            (Reason::Unbound, request.clone()),
+            (Reason::OtherCommit, request.clone()),
+            (Reason::Stale, request.clone()),
+            (Reason::OtherChange, request),
+            (Reason::Abbreviated, reopen),
+            (Reason::HumanPaths, own("review approve 88")),
+            (Reason::NothingToCompare, check("--repo-dir DIR --base REF")),
+            (Reason::BlockedElsewhere, own("threads 88")),
+            (Reason::Waiting, check("--allow-waiting")),
+        ] {
+            assert_eq!(remedy(reason), command, "{reason:?}");
+        }
+    }
+
+    #[test]
+    fn an_abbreviated_commit_is_compared_in_a_clone_and_a_missing_one_fetched() {
+        let context = Context::of("room".as_ref(), "codex");
+        let asked = at(None).asked("88".parse().expect("a number"), None, Vec::new());
+        let mut review = approved(&asked);
+        review.reasons = [Reason::Abbreviated].into();
+        review.approved_commit = Some("8".repeat(40).parse().expect("a commit"));
+        let remedy = |at: At, review: &CheckedReview| at.remedy(review, &asked, &context);
+        assert!(remedy(at(None), &review).contains(" --repo-dir DIR --base REF"));
+        assert!(remedy(at(Some("code")), &review).contains(" review reopen 88 "));
+        review.approved_commit = Some("8888888".parse().expect("a commit"));
+        assert!(remedy(at(None), &review).contains(" review reopen 88 "));
+        review.remap = Some(Remap {
+            remapped: false,
+            from: String::new(),
+            to: String::new(),
+            patch_id: None,
+            why: None,
+            fetch: Some("fetch origin 888".to_owned()),
+        });
+        assert_eq!(
+            remedy(at(Some("the code")), &review),
+            "git -C 'the code' fetch origin 888"
+        );
+        assert!(remedy(at(None), &review).contains(" review reopen 88 "));
+    }
+}

@@ -109,7 +109,40 @@ fn exit(code: Code) -> Exit {
 
 #[cfg(test)]
 mod tests {
+    use daemon::serve::DaemonError;
+
     use super::*;
+
+    #[test]
+    fn what_an_order_is_about_may_be_missing_or_unfit_for_it() {
+        for (code, expected) in [
+            (Code::NoOpenRequest, Exit::NotFound),
+            (Code::ThreadUnknown, Exit::NotFound),
+            (Code::ThreadNotOpen, Exit::Failed),
+            (Code::ReviewClosed, Exit::Failed),
+        ] {
+            assert_eq!(exit(code), expected, "{code}");
+        }
+    }
+
+    #[test]
+    fn an_order_that_waits_is_not_lost_and_says_where_it_is() {
+        let file = || "room/.settled/orders/o.json".into();
+        let unheard = failure(&SubmitError::Unheard(file()), Path::new("room"));
+        assert_eq!(unheard.exit, Exit::Temporary);
+        assert_eq!(unheard.next[0].run, "settled log room");
+        let error = DaemonError::Metrics(io::ErrorKind::AddrInUse.into());
+        let unserved = SubmitError::Unserved {
+            file: file(),
+            error: Box::new(error),
+        };
+        let unserved = failure(&unserved, Path::new("room"));
+        assert_eq!(unserved.exit, Exit::Temporary);
+        let end = "; the order is accepted and waits as room/.settled/orders/o.json";
+        assert!(unserved.message.ends_with(end), "{}", unserved.message);
+        let unfit = SubmitError::Unfit("no".to_owned());
+        assert_eq!(failure(&unfit, Path::new("room")).exit, Exit::Usage);
+    }
 
     #[test]
     fn an_order_that_cannot_be_written_is_not_permitted_or_failed() {

@@ -402,20 +402,20 @@ impl Teller {
             return Ok(());
         }
         self.drawn = Some(Instant::now());
-        let turns = if turns > 0 {
-            format!(", {turns} turns")
-        } else {
-            String::new()
-        };
-        let passed = span(TimeDelta::from_std(passed).unwrap_or_default());
-        let drawn = write!(
-            stdout(),
-            "\r\u{1b}[K       {} is working, {passed}{turns}",
-            role.word()
-        )
-        .and_then(|()| stdout().flush());
+        let drawn = write!(stdout(), "\r\u{1b}[K       {}", works(role, passed, turns))
+            .and_then(|()| stdout().flush());
         drawn.map_err(|error| Failure::new(Exit::Failed, &error))
     }
+}
+
+/// The line of a running command; turns are counted only in some formats of its output.
+fn works(role: Role, passed: Duration, turns: u32) -> String {
+    let turns = match turns {
+        0 => String::new(),
+        turns => format!(", {turns} turns"),
+    };
+    let passed = span(TimeDelta::from_std(passed).unwrap_or_default());
+    format!("{} is working, {passed}{turns}", role.word())
 }
 
 /// The exit code: 0 if the pair is complete, 6 if a person has to decide, 9 if it can be resumed, otherwise 1.
@@ -432,5 +432,69 @@ fn exit(standing: &PairStanding) -> Exit {
             | PairFailure::BudgetSpent,
         )
         | None => Exit::Failed,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_exit_code_tells_what_a_person_can_do_about_a_pair_that_failed() {
+        let member = |agent: &str| PairMember {
+            agent: agent.parse().expect("a name"),
+            command: "true".to_owned(),
+            output: "text".to_owned(),
+        };
+        let setup = PairSetup {
+            author: member("claude"),
+            reviewer: Some(member("codex")),
+            workdir: "/".to_owned(),
+            task: String::new(),
+            pr: None,
+            iterations: 1,
+            run_seconds: 1,
+            seconds: 1,
+            turns: None,
+            words: SignalWords::default(),
+        };
+        let new = PairStanding::new(&setup);
+        assert_eq!(exit(&new), Exit::Failed, "it has not ended");
+        for (failure, expected) in [
+            (PairFailure::WithAPerson, Exit::ActionRequired),
+            (PairFailure::Unanswered, Exit::ActionRequired),
+            (PairFailure::Interrupted, Exit::Temporary),
+            (PairFailure::Crashed, Exit::Failed),
+            (PairFailure::BudgetSpent, Exit::Failed),
+        ] {
+            let pair = new.pair.failed(failure);
+            assert_eq!(exit(&PairStanding { pair, ..new }), expected, "{failure:?}");
+        }
+    }
+
+    #[test]
+    fn a_running_command_is_shown_with_its_turns_if_they_are_counted() {
+        let works = |turns| works(Role::Author, Duration::from_secs(90), turns);
+        assert_eq!(works(0), "author is working, 90 s");
+        assert_eq!(works(1), "author is working, 90 s, 1 turns");
+    }
+
+    #[test]
+    fn a_closed_pipe_ends_no_pair_and_the_first_other_error_is_kept() {
+        let ended = |failed: Option<Failure>| {
+            let teller = Teller {
+                failed,
+                ..Teller::new(true)
+            };
+            teller.finish().map_err(|failure| failure.message)
+        };
+        let failure = || Failure::plain(Exit::Failed, "no space".to_owned());
+        assert_eq!(ended(None), Ok(()));
+        assert_eq!(ended(Some(failure())), Err("no space".to_owned()));
+        let closed = Failure {
+            is_broken_pipe: true,
+            ..failure()
+        };
+        assert_eq!(ended(Some(closed)), Ok(()));
     }
 }

@@ -145,30 +145,44 @@ pub(super) struct Signed {
 }
 
 pub(super) fn of_review(args: &ReviewArgs, context: &Context) -> Result<Exit, Failure> {
-    match &args.decision {
-        OnReview::Approve(of) => {
-            let head = of.head.clone();
-            decide(&of.target, &of.signed, Act::Approve { head }, context)
-        }
-        OnReview::Cancel(of) => decide(&of.target, &of.signed, Act::Cancel, context),
-        OnReview::Reopen(of) => decide(&of.target, &of.signed, Act::Reopen, context),
-        OnReview::Grant(of) => {
-            let rounds = of.rounds;
-            decide(&of.target, &of.signed, Act::Grant { rounds }, context)
+    let (target, signed, act) = args.decision.act();
+    decide(target, signed, act, context)
+}
+
+impl OnReview {
+    fn act(&self) -> (&Target, &Signed, Act) {
+        match self {
+            Self::Approve(of) => {
+                let head = of.head.clone();
+                (&of.target, &of.signed, Act::Approve { head })
+            }
+            Self::Cancel(of) => (&of.target, &of.signed, Act::Cancel),
+            Self::Reopen(of) => (&of.target, &of.signed, Act::Reopen),
+            Self::Grant(of) => {
+                let rounds = of.rounds;
+                (&of.target, &of.signed, Act::Grant { rounds })
+            }
         }
     }
 }
 
 pub(super) fn of_thread(args: &ThreadArgs, context: &Context) -> Result<Exit, Failure> {
-    let (of, act): (&OfThread, fn(FindingId) -> Act) = match &args.decision {
-        OnThread::Resolve(of) => (of, Act::Resolve),
-        OnThread::WontFix(of) => (of, Act::WontFix),
-        OnThread::Hold(of) => (of, Act::Hold),
-        OnThread::Release(of) => (of, Act::Release),
-        OnThread::Queue(of) => (of, Act::Queue),
-        OnThread::Drop(of) => (of, Act::Drop),
-    };
-    decide(&of.target, &of.signed, act(of.thread.clone()), context)
+    let (target, signed, act) = args.decision.act();
+    decide(target, signed, act, context)
+}
+
+impl OnThread {
+    fn act(&self) -> (&Target, &Signed, Act) {
+        let (of, act): (&OfThread, fn(FindingId) -> Act) = match self {
+            Self::Resolve(of) => (of, Act::Resolve),
+            Self::WontFix(of) => (of, Act::WontFix),
+            Self::Hold(of) => (of, Act::Hold),
+            Self::Release(of) => (of, Act::Release),
+            Self::Queue(of) => (of, Act::Queue),
+            Self::Drop(of) => (of, Act::Drop),
+        };
+        (&of.target, &of.signed, act(of.thread.clone()))
+    }
 }
 
 fn decide(target: &Target, signed: &Signed, act: Act, context: &Context) -> Result<Exit, Failure> {
@@ -275,6 +289,61 @@ fn fit(what: &str, text: &str) -> Result<String, Failure> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[derive(clap::Parser)]
+    enum Line {
+        Review(ReviewArgs),
+        Thread(ThreadArgs),
+    }
+
+    #[test]
+    fn each_word_is_the_decision_of_its_name_about_what_is_named() {
+        let decided = |line: &str| {
+            let words = std::iter::once("settled").chain(line.split(' '));
+            let line = <Line as clap::Parser>::try_parse_from(words).expect("a decision");
+            let (target, signed, act) = match &line {
+                Line::Review(args) => args.decision.act(),
+                Line::Thread(args) => args.decision.act(),
+            };
+            let which = target.which();
+            assert_eq!(which.pr.as_str(), "86");
+            assert_eq!(
+                which.reviewer.as_ref().map(AgentName::as_str),
+                Some("codex")
+            );
+            assert_eq!(
+                which.repo.map(|repo| repo.to_string()).as_deref(),
+                Some("o/n")
+            );
+            assert_eq!(signed.by.as_deref(), Some("ann"));
+            act
+        };
+        let head = Some("1c0ffee".parse().expect("a commit"));
+        let of_review = "--reviewer codex --repo o/n --by ann";
+        for (word, act) in [
+            ("approve 86 --head 1c0ffee", Act::Approve { head }),
+            ("approve 86", Act::Approve { head: None }),
+            ("cancel 86", Act::Cancel),
+            ("reopen 86", Act::Reopen),
+            ("grant 86", Act::Grant { rounds: 1 }),
+        ] {
+            assert_eq!(decided(&format!("review {word} {of_review}")), act);
+        }
+        let thread: FindingId = "F-1-001".parse().expect("a thread");
+        for (word, act) in [
+            ("resolve", Act::Resolve(thread.clone())),
+            ("wont-fix", Act::WontFix(thread.clone())),
+            ("hold", Act::Hold(thread.clone())),
+            ("release", Act::Release(thread.clone())),
+            ("queue", Act::Queue(thread.clone())),
+            ("drop", Act::Drop(thread)),
+        ] {
+            assert_eq!(
+                decided(&format!("thread {word} 86 F-1-001 {of_review}")),
+                act
+            );
+        }
+    }
 
     #[test]
     fn a_reason_is_typed_where_an_agent_could_give_it_as_well() {

@@ -557,3 +557,20 @@ fn cannot_read(error: &std::io::Error) -> Failure {
         format!("the mailboxes cannot be read: {error}"),
     )
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_refusal_is_by_the_gate_or_of_the_message_or_of_its_id() {
+        for (code, exit) in [
+            (Code::QualityGateViolation, Exit::GateRefused),
+            (Code::ApprovalWithoutEvidence, Exit::GateRefused),
+            (Code::IdCollision, Exit::Failed),
+            (Code::ActionMissing, Exit::InvalidMessage),
+        ] {
+            assert_eq!(exit_of(code), exit, "{code}");
+        }
+    }
+}

@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 
 use chrono::{DateTime, Utc};
+use inspect::status::fix::FixCommand;
 use inspect::status::problems::Problem;
 use message_schema::line::escaped;
 use serde::Serialize;
@@ -56,15 +57,21 @@ pub(super) fn run(args: &Args, context: Context) -> Result<Exit, Failure> {
     let mut answer = CommandOutput::new(Problems { count, problems });
     // The text shows each fix below its problem.
     if context.json {
-        let mut known = HashSet::new();
-        for Problem { fix, .. } in answer.data.problems.clone() {
-            if fix.fill.is_empty() && known.insert(fix.run.clone()) {
-                answer.next(fix.run, format!("{}: {}", fix.actor, fix.effect));
-            }
+        for fix in fixes(&answer.data.problems.clone()) {
+            answer.next(fix.run.clone(), format!("{}: {}", fix.actor, fix.effect));
         }
     }
     context.say(&answer, |problems| text(problems, now, Screen::of_output()))?;
     Ok(exit)
+}
+
+/// The commands that run unchanged, each once.
+fn fixes(problems: &[Problem]) -> Vec<&FixCommand> {
+    let mut known = HashSet::new();
+    let fixes = problems.iter().map(|problem| &problem.fix);
+    fixes
+        .filter(|fix| fix.fill.is_empty() && known.insert(fix.run.as_str()))
+        .collect()
 }
 
 fn text(Problems { count, problems }: &Problems, now: DateTime<Utc>, screen: Screen) -> String {
@@ -84,5 +91,59 @@ fn text(Problems { count, problems }: &Problems, now: DateTime<Utc>, screen: Scr
     match count - problems.len() {
         0 => text,
         more => text + &format!("{more} more; see --limit\n"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use inspect::status::fix::Actor;
+    use inspect::status::problems::ProblemKind;
+
+    use super::*;
+
+    fn problem(run: &str, fill: Vec<&'static str>) -> Problem {
+        Problem {
+            kind: ProblemKind::DeadLetter,
+            what: "one\u{1b} is refused".to_owned(),
+            since: None,
+            review: None,
+            path: None,
+            fix: FixCommand {
+                actor: Actor::Person,
+                run: run.to_owned(),
+                effect: "sends it again".to_owned(),
+                fill,
+            },
+        }
+    }
+
+    #[test]
+    fn a_command_is_named_once_and_only_if_it_runs_as_it_stands() {
+        let problems = [
+            problem("settled serve", Vec::new()),
+            problem("settled retry FILE", vec!["FILE"]),
+            problem("settled serve", Vec::new()),
+            problem("settled gc", Vec::new()),
+        ];
+        let runs: Vec<&str> = fixes(&problems)
+            .iter()
+            .map(|fix| fix.run.as_str())
+            .collect();
+        assert_eq!(runs, ["settled serve", "settled gc"]);
+    }
+
+    #[test]
+    fn the_list_says_how_many_it_leaves_out() {
+        let listed = |count| {
+            let problems = vec![problem("settled retry FILE", vec!["FILE"])];
+            text(
+                &Problems { count, problems },
+                clock::now(),
+                Screen::plain(80),
+            )
+        };
+        let one = "dead_letter\n  one\\u{1b} is refused\n  person: settled retry FILE\n      sends it again\n";
+        assert_eq!(listed(1), one);
+        assert_eq!(listed(3), format!("{one}2 more; see --limit\n"));
     }
 }

@@ -335,6 +335,57 @@ mod tests {
     }
 
     #[test]
+    fn what_is_in_the_way_of_a_service_is_for_the_caller_or_for_root() {
+        let room = tempfile::tempdir().expect("a directory");
+        std::fs::create_dir_all(room.path().join("agents")).expect("a workspace");
+        let line = ["install", "--user", "--into", "/units", "--name", "room"];
+        let line = <Line as clap::Parser>::try_parse_from(line).expect("options");
+        let context = Context::of(room.path(), "codex");
+        let service = service(&line.install.of, work(&line.install), &context);
+        let service = service.expect("a service");
+        let path = || PathBuf::from("/units/room.service");
+        let io = |kind: ErrorKind| ServiceError::Io {
+            path: path(),
+            source: kind.into(),
+        };
+        let another = ServiceError::OfAnother {
+            path: path(),
+            root: "/other".to_owned(),
+        };
+        let cat = || Some("cat /units/room.service".to_owned());
+        for (error, exit, next) in [
+            (ServiceError::Path(String::new()), Exit::Usage, None),
+            (ServiceError::NotOurs(path()), Exit::ActionRequired, cat()),
+            (another, Exit::ActionRequired, cat()),
+            (
+                ServiceError::Enabled(path()),
+                Exit::ActionRequired,
+                Some(service.stop()),
+            ),
+            (ServiceError::Absent(path()), Exit::NotFound, None),
+            (
+                io(ErrorKind::PermissionDenied),
+                Exit::Identity,
+                Some("ls -ld /units".to_owned()),
+            ),
+            (io(ErrorKind::StorageFull), Exit::Failed, None),
+        ] {
+            let failure = failure(&error, &service);
+            let run = failure.next.first().map(|next| next.run.clone());
+            assert_eq!((failure.exit, run), (exit, next), "{error}");
+        }
+        let of_another = ResolveError::OfAnotherUser { owner: 1, asks: 2 };
+        let failure = unresolved(&of_another, &context);
+        let system = context.command("service install --system");
+        assert_eq!(failure.exit, Exit::Identity);
+        assert_eq!(failure.next[0].run, format!("sudo {system}"));
+        assert_eq!(
+            unresolved(&ResolveError::NoHome, &context).exit,
+            Exit::Usage
+        );
+    }
+
+    #[test]
     fn the_service_that_was_asked_about_is_installed_again_in_the_same_words() {
         let again = |line: &[&str]| {
             let words = ["status"].iter().chain(line);

@@ -131,3 +131,16 @@ fn mail_is_taken_once_and_put_away_as_often_as_somebody_likes() {
         ],
     );
 }
+
+#[test]
+fn what_follows_the_ledger_ends_well_when_its_reader_has_gone() {
+    for command in ["watch --json", "log --follow"] {
+        let desk = Desk::recorded();
+        let line = format!(
+            "mkfifo out; settled {command} > out & read -r first < out; \
+             settled send question --to codex --subject s --body b --agent claude --no-wait; wait $!"
+        );
+        let said = desk.run("claude", &line);
+        assert_eq!(said.exit, 0, "{command}: {said:?}");
+    }
+}

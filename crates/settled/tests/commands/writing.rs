@@ -36,6 +36,13 @@ fn a_message_is_sent_once_however_often_its_id_is() {
     play.run("codex", "settled");
     play.run("claude", "settled wait --for reply --id q-1 --timeout 0");
     play.run("claude", "settled done a-1");
+    let told = "settled send notification --to codex --subject s --body b --json --id";
+    play.judged("claude", &format!("{told} n-1"), "");
+    play.judged(
+        "claude",
+        &format!("{told} n-2 --expires-at 2020-01-01T00:00:00Z"),
+        "",
+    );
     play.check("question.txt");
 }
 

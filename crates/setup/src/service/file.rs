@@ -137,3 +137,31 @@ impl Service {
         )
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::super::{Scope, ServiceRequest, Work};
+    use super::*;
+
+    #[test]
+    fn a_service_is_enabled_while_its_target_wants_it() {
+        let home = tempfile::tempdir().expect("a directory");
+        let (root, units) = (home.path().join("room"), home.path().join("units"));
+        fs::create_dir_all(root.join("agents")).expect("a workspace");
+        let request = ServiceRequest {
+            scope: Some(Scope::User),
+            kind: ServiceManager::Systemd,
+            name: "room".to_owned(),
+            directory: Some(units.clone()),
+            work: Work::MailOnly,
+        };
+        let service = Service::resolve(&root, request).expect("a service");
+        let wants = units.join("default.target.wants");
+        fs::create_dir_all(&wants).expect("a place for links");
+        assert!(!service.is_enabled());
+        std::os::unix::fs::symlink("../room.service", wants.join("room.service")).expect("a link");
+        assert!(service.is_enabled());
+    }
+}

@@ -266,6 +266,12 @@ mod tests {
     }
 
     #[test]
+    fn a_line_with_an_instant_is_left_out_because_it_differs_each_time() {
+        assert!(has_instant("  accepted  2026-02-13T10:00:00.000Z  claude"));
+        assert!(!has_instant("accepted on 2026-02-13 by claude"));
+    }
+
+    #[test]
     fn a_typed_command_is_folded_between_its_options() {
         let step = steps().iter().find(|step| step.words.len() > 4);
         let step = step.expect("a step with options");

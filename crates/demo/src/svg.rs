@@ -112,6 +112,14 @@ mod tests {
     }
 
     #[test]
+    fn a_picture_has_an_edge_on_both_sides_of_its_text() {
+        assert_eq!(
+            [size(0, 8.0), size(10, 8.0)].map(|size| size.to_string()),
+            ["40", "120"]
+        );
+    }
+
+    #[test]
     fn a_picture_is_no_wider_than_a_page_and_a_command_is_one_colour() {
         let long = format!(
             "    $ settled x \\\n        --y\n    try: {}",

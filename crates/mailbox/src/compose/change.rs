@@ -152,3 +152,36 @@ fn first(repository: &Repository, names: &[&str]) -> Result<Option<String>, GitE
     }
     Ok(None)
 }
+
+#[cfg(test)]
+mod tests {
+    use std::process::Command;
+
+    use super::*;
+
+    #[test]
+    fn without_a_base_the_branch_is_compared_with_the_first_known_one_to_merge_into() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let git = |words: &[&str]| {
+            let user = ["-c", "user.name=a", "-c", "user.email=a@b"];
+            let mut git = Command::new("git");
+            git.args(user).args(words).current_dir(directory.path());
+            assert!(
+                git.output().expect("git can be run").status.success(),
+                "{words:?}"
+            );
+        };
+        git(&["init", "--quiet", "--initial-branch=master"]);
+        let commit = ["commit", "--quiet", "--allow-empty", "--message=a"];
+        git(&commit);
+        let repository = Repository::at(directory.path());
+        let known = || first(&repository, &BASES).expect("git answers");
+        let head = |name: &str| repository.resolve(name).expect("git answers");
+        assert_eq!(known(), head("master"));
+        assert!(known().is_some());
+        git(&["checkout", "--quiet", "-b", "main"]);
+        git(&commit);
+        assert_eq!(known(), head("main"), "it comes first");
+        assert_ne!(known(), head("master"));
+    }
+}

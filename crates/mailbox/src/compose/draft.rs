@@ -410,3 +410,24 @@ fn blocking(packet: &MessagePacket) -> Option<usize> {
         .filter_map(|finding| Finding::deserialize(finding).ok());
     Some(findings.filter(Finding::counts_as_blocking).count())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_findings_that_block_are_counted_as_far_as_they_can_be_read() {
+        let counted = |text: &str| blocking(&MessagePacket::InPlace(text.as_bytes().to_vec()));
+        let finding = |severity: &str| {
+            format!("- {{id: F-1, severity: {severity}, status: open, title: t}}\n")
+        };
+        assert_eq!(
+            counted("reviewer: codex\nround: 1\nfindings: []\n"),
+            Some(0)
+        );
+        let all = ["P0", "P1", "P3"].map(finding).concat();
+        assert_eq!(counted(&format!("findings:\n{all}- 7\n")), Some(2));
+        assert_eq!(counted("- no mapping\n"), None);
+        assert_eq!(blocking(&MessagePacket::Missing), None);
+    }
+}

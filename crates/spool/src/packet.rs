@@ -18,8 +18,8 @@ const STILL_MS: u64 = 500;
 /// The quiet time of a packet whose writer was seen beginning but not ending, or has it open: a pause is not the end.
 /// A file that was linked in looks like that too, so this time must be finite.
 const WRITER_MS: u64 = 3_000;
-/// The most packets remembered; beyond that all are forgotten, which costs each of them `STILL_MS` once.
-const KNOWN_MAX: usize = 16_384;
+/// The number of packets in each of two generations that are remembered. A forgotten one costs `WRITER_MS` at most, once.
+const KNOWN_MAX: usize = 2_048;
 
 /// The result of reading the file at a packet path.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -41,9 +41,9 @@ pub enum PacketRead {
     OfAnother(u32),
 }
 
-/// The watched packets that changed recently. This only saves time.
+/// The watched packets that changed last, the newer generation first. This only saves time.
 #[derive(Debug, Default)]
-pub(crate) struct Packets(Mutex<HashMap<PathBuf, SeenPacket>>);
+pub(crate) struct Packets(Mutex<[HashMap<PathBuf, SeenPacket>; 2]>);
 
 #[derive(Debug, Default)]
 struct SeenPacket {
@@ -115,16 +115,17 @@ impl Packets {
     }
 
     fn change<T>(&self, path: &Path, change: impl FnOnce(&mut SeenPacket) -> T) -> T {
-        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let [newer, older] = &mut *self.0.lock().unwrap_or_else(PoisonError::into_inner);
         // `a/./b` and `a//b` name the same packet.
         let path: PathBuf = path
             .components()
             .filter(|part| matches!(part, Component::Normal(_)))
             .collect();
-        if all.len() >= KNOWN_MAX && !all.contains_key(&path) {
-            all.clear();
+        if newer.len() >= KNOWN_MAX && !newer.contains_key(&path) {
+            *older = std::mem::take(newer);
         }
-        change(all.entry(path).or_default())
+        let known = || older.remove(&path).unwrap_or_default();
+        change(newer.entry(path.clone()).or_insert_with(known))
     }
 }
 
@@ -235,5 +236,24 @@ fn refused(error: io::Error) -> io::Result<PacketRead> {
         // The error for a socket or a device without a driver.
         Some(Errno::NXIO) => Ok(PacketRead::Unsafe("it is not a regular file".into())),
         Some(_) | None => Err(error),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_packets_that_changed_last_are_remembered_and_no_more_than_two_generations() {
+        let packets = Packets::default();
+        let path = |number| PathBuf::from(format!("packets/findings/{number}.yaml"));
+        let all = 5 * KNOWN_MAX;
+        for number in 0..all {
+            packets.hint(&path(number), Hint::Created, || None);
+        }
+        let [newer, older] = &*packets.0.lock().expect("no other thread");
+        assert!(newer.len() + older.len() <= 2 * KNOWN_MAX);
+        let known = |number| newer.contains_key(&path(number)) || older.contains_key(&path(number));
+        assert!((all - KNOWN_MAX..all).all(known));
     }
 }

@@ -50,7 +50,7 @@ pub const SNAPSHOTS: &str = ".settled/snapshots";
 /// Bytes that were cut off a torn ledger.
 pub const TORN: &str = ".settled/torn";
 /// The lock file.
-pub(crate) const LOCK: &str = ".settled/lock";
+pub const LOCK: &str = ".settled/lock";
 
 /// Returns the displayed form of an agent's directory, relative to the root: `agents/<agent>/<directory>`.
 pub fn of_agent(agent: &str, directory: &str) -> String {

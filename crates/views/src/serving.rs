@@ -2,7 +2,7 @@
 
 use std::io::ErrorKind;
 
-use spool::SpoolError;
+use spool::{SpoolError, dirs};
 
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -46,11 +46,15 @@ fn advice(error: &SpoolError) -> (Exit, &'static str, &'static str) {
             )
         }
         // The same command as the same user would only fail again, so the next one says whose the workspace is.
-        SpoolError::Io { source, .. } if source.kind() == ErrorKind::PermissionDenied => (
-            Exit::Identity,
-            "; nothing was lost, serve it as the user that owns .settled",
-            "settled doctor",
-        ),
+        SpoolError::Io { source, path, .. }
+            if source.kind() == ErrorKind::PermissionDenied && path.ends_with(dirs::LOCK) =>
+        {
+            (
+                Exit::Identity,
+                "; nothing was lost, serve it as the user that owns .settled",
+                "settled doctor",
+            )
+        }
         SpoolError::Io { .. } | SpoolError::NotTaken { .. } => (
             Exit::Failed,
             "; nothing was lost, the next start does the rest",
@@ -100,18 +104,30 @@ mod tests {
 
     #[test]
     fn a_daemon_of_another_user_is_not_permitted_and_need_not_start_again() {
-        for (kind, exit, next) in [
+        let inbox = "agents/codex/inbox";
+        for (kind, path, exit, next) in [
             (
                 ErrorKind::PermissionDenied,
+                dirs::LOCK,
                 Exit::Identity,
                 "settled doctor ./mailroom",
             ),
-            (ErrorKind::StorageFull, Exit::Temporary, "df -h ./mailroom"),
-            (ErrorKind::Other, Exit::Failed, "settled serve ./mailroom"),
+            (
+                ErrorKind::PermissionDenied,
+                inbox,
+                Exit::Failed,
+                "settled serve ./mailroom",
+            ),
+            (
+                ErrorKind::StorageFull,
+                inbox,
+                Exit::Temporary,
+                "df -h ./mailroom",
+            ),
         ] {
             let error = SpoolError::Io {
                 operation: "open",
-                path: "mailroom/.settled/lock".into(),
+                path: std::path::Path::new("mailroom").join(path),
                 source: kind.into(),
             };
             let failure = of_spool(&error, &error, "./mailroom");

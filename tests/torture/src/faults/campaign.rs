@@ -105,8 +105,8 @@ impl fmt::Display for Campaign {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(
             f,
-            "{:<12} {:>7} {:>8} {:>8} {:>8} {:>8} {:>6}",
-            "call", "faults", "went on", "exit 1", "exit 9", "not met", "wrong"
+            "{:<12} {:>7} {:>8} {:>8} {:>8} {:>8} {:>8} {:>6}",
+            "call", "faults", "went on", "exit 1", "exit 5", "exit 9", "not met", "wrong"
         )?;
         let mut total = Row::default();
         for (call, row) in &self.rows {
@@ -125,7 +125,7 @@ impl fmt::Display for Campaign {
 
 fn line(f: &mut fmt::Formatter<'_>, call: &str, row: &Row) -> fmt::Result {
     let stopped = |code: i32| row.stopped.get(&code).copied().unwrap_or_default();
-    let (one, nine) = (stopped(1), stopped(9));
+    let (one, five, nine) = (stopped(1), stopped(5), stopped(9));
     let Row {
         faults,
         went_on,
@@ -135,7 +135,7 @@ fn line(f: &mut fmt::Formatter<'_>, call: &str, row: &Row) -> fmt::Result {
     } = row;
     writeln!(
         f,
-        "{call:<12} {faults:>7} {went_on:>8} {one:>8} {nine:>8} {not_met:>8} {wrong:>6}"
+        "{call:<12} {faults:>7} {went_on:>8} {one:>8} {five:>8} {nine:>8} {not_met:>8} {wrong:>6}"
     )
 }
 

@@ -1,5 +1,6 @@
 //! One fault, and the errors in its outcome.
 
+use spool::dirs;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
@@ -119,6 +120,11 @@ impl Trial {
                     wrong.push("a sync failed and it went on".to_owned());
                 }
                 Ending::WentOn
+            }
+            // Whoever may not open the lock is another user.
+            Some(5) if stderr.contains(dirs::LOCK) && self.errno == Errno::Access => {
+                self.judge_message(&stderr, 5, wrong);
+                Ending::Stopped(5)
             }
             Some(code @ (1 | 9)) => {
                 self.judge_message(&stderr, code, wrong);

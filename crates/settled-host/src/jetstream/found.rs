@@ -144,7 +144,7 @@ impl Broker {
     }
 }
 
-/// True if a server of this version is older than [`SERVER_MIN`]. One whose version we cannot read is not refused.
+/// True if a server of this version is older than 2.12. One whose version we cannot read is not refused.
 pub fn is_too_old(version: &str) -> bool {
     let mut numbers = version
         .split('.')

@@ -2,16 +2,15 @@
 //! Every record has to be the same, and so has the output of `settled status` and `settled gate check` on every host.
 
 use std::fmt;
-use std::fs::File;
 use std::path::Path;
 use std::process::Command;
-use std::time::{Duration, SystemTime};
 
 use chrono::{DateTime, Utc};
 use daemon::mailroom::Mailroom;
 use message_schema::id::AgentName;
 use serde_json::Value;
 use settled_tests::binaries;
+use spool::{FileName, Hint};
 use workspace::clock::Moment;
 use workspace::directory;
 
@@ -21,8 +20,10 @@ use super::{COUNT, HOSTS, check_mail};
 /// The workspace of the single host.
 const ONE: &str = "one-host";
 
-/// The passes within which a file has to be judged: the file of a broken message rests for one.
+/// The passes within which a file has to be judged, and the time between two of them, in milliseconds: the file of a broken
+/// message rests, because its writer may not be done. Only this clock goes on; a record's time is that of the ledger.
 const PASSES: usize = 20;
+const PASS_MS: u64 = 500;
 
 /// The fields of a record that do not depend on its host or disk.
 const SAME: [&str; 6] = ["at", "kind", "rules", "review", "id", "deliveries"];
@@ -174,6 +175,7 @@ impl OneHost {
         let known = known.ok_or_else(|| format!("{file} was never dropped"))?;
         if let Some((name, text)) = &known.packet {
             self.put(&format!("packets/findings/{name}"), text)?;
+            self.mailroom.hint_packet(&file_name(name)?, Hint::Finished);
         }
         self.judge_file(record, outbox, file, &known.text)
     }
@@ -186,6 +188,9 @@ impl OneHost {
         text: &str,
     ) -> Result<(), String> {
         self.put(&format!("agents/{outbox}/outbox/{file}"), text)?;
+        // The clock stands still, so only an event can say that the writer is done.
+        self.mailroom
+            .hint(outbox, &file_name(file)?, Hint::Finished);
         let failed = |error: spool::SpoolError| error.to_string();
         for _ in 0..PASSES {
             self.mailroom.sweep().map_err(failed)?;
@@ -193,6 +198,7 @@ impl OneHost {
             if self.has(record).is_ok() {
                 break;
             }
+            self.now.mono += PASS_MS;
         }
         self.has(record)
     }
@@ -208,19 +214,15 @@ impl OneHost {
         ))
     }
 
-    /// Writes a file that looks an hour old.
     fn put(&self, path: &str, text: &str) -> Result<(), String> {
         let path = self.mailroom.root().join(path);
-        let write = || {
-            std::fs::write(&path, text)?;
-            let finished = SystemTime::from(self.now.utc) - Duration::from_secs(3_600);
-            File::options()
-                .write(true)
-                .open(&path)?
-                .set_modified(finished)
-        };
-        write().map_err(|error| format!("{}: {error}", path.display()))
+        std::fs::write(&path, text).map_err(|error| format!("{}: {error}", path.display()))
     }
+}
+
+fn file_name(name: &str) -> Result<FileName, String> {
+    name.parse()
+        .map_err(|_| format!("{name} is no file's name"))
 }
 
 /// Compares what each host and the single one say about every review.

@@ -95,16 +95,18 @@ fn text(Problems { count, problems }: &Problems, now: DateTime<Utc>, screen: Scr
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use inspect::status::fix::Actor;
     use inspect::status::problems::ProblemKind;
 
     use super::*;
 
-    fn problem(run: &str, fill: Vec<&'static str>) -> Problem {
+    const WHAT: &str = "one\u{1b} is refused";
+
+    pub(crate) fn problem(what: &str, run: &str, fill: Vec<&'static str>) -> Problem {
         Problem {
             kind: ProblemKind::DeadLetter,
-            what: "one\u{1b} is refused".to_owned(),
+            what: what.to_owned(),
             since: None,
             review: None,
             path: None,
@@ -120,10 +122,10 @@ mod tests {
     #[test]
     fn a_command_is_named_once_and_only_if_it_runs_as_it_stands() {
         let problems = [
-            problem("settled serve", Vec::new()),
-            problem("settled retry FILE", vec!["FILE"]),
-            problem("settled serve", Vec::new()),
-            problem("settled gc", Vec::new()),
+            problem(WHAT, "settled serve", Vec::new()),
+            problem(WHAT, "settled retry FILE", vec!["FILE"]),
+            problem(WHAT, "settled serve", Vec::new()),
+            problem(WHAT, "settled gc", Vec::new()),
         ];
         let runs: Vec<&str> = fixes(&problems)
             .iter()
@@ -135,7 +137,7 @@ mod tests {
     #[test]
     fn the_list_says_how_many_it_leaves_out() {
         let listed = |count| {
-            let problems = vec![problem("settled retry FILE", vec!["FILE"])];
+            let problems = vec![problem(WHAT, "settled retry FILE", vec!["FILE"])];
             text(
                 &Problems { count, problems },
                 clock::now(),

@@ -124,26 +124,8 @@ pub(super) fn removable(root: &Path, now: DateTime<Utc>) -> Option<Removable> {
 
 #[cfg(test)]
 mod tests {
-    use inspect::status::fix::{Actor, FixCommand};
-    use inspect::status::problems::ProblemKind;
-
     use super::*;
-
-    fn problem(what: &str, run: &str, fill: Vec<&'static str>) -> Problem {
-        Problem {
-            kind: ProblemKind::DeadLetter,
-            what: what.to_owned(),
-            since: None,
-            review: None,
-            path: None,
-            fix: FixCommand {
-                actor: Actor::Person,
-                run: run.to_owned(),
-                effect: "sends it again".to_owned(),
-                fill,
-            },
-        }
-    }
+    use crate::cli::problems::tests::problem;
 
     fn said(problems: &[Problem]) -> serde_json::Value {
         let context = Context::of("room".as_ref(), "codex");

@@ -4,7 +4,7 @@
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::sync::mpsc::{self, Sender};
+use std::sync::mpsc::{self, Receiver, Sender};
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process_group};
@@ -97,6 +97,20 @@ struct Call {
 type CallEnd = (u32, Result<Said, String>);
 
 impl Call {
+    /// Waits for the answer of the only call, and kills it if there is none within the limit.
+    fn answer(
+        &self,
+        ended: &Receiver<CallEnd>,
+        args: &[&str],
+        limit: Duration,
+    ) -> Result<Said, String> {
+        if let Ok((_, said)) = ended.recv_timeout(limit) {
+            return said;
+        }
+        self.kill();
+        Err(no_answer(args, limit))
+    }
+
     /// Kills the process with what it started, such as ssh.
     fn kill(&self) {
         if let Some(group) = self.group {
@@ -185,13 +199,7 @@ impl Store {
     ) -> Result<Said, String> {
         let (give, ended) = mpsc::channel();
         let call = self.start(args, input, 0, give)?;
-        match ended.recv_timeout(limit) {
-            Ok((_, said)) => said,
-            Err(_) => {
-                call.kill();
-                Err(no_answer(args, limit))
-            }
-        }
+        call.answer(&ended, args, limit)
     }
 
     /// Runs a command that uses the network and must not run twice at once, such as a fetch, which locks its ref. Calls `tell`
@@ -204,18 +212,11 @@ impl Store {
     ) -> Result<Said, String> {
         let (give, ended) = mpsc::channel();
         let call = self.start(args, None, 0, give)?;
-        let in_time = ended.recv_timeout(usual);
-        let ended = in_time.or_else(|_| {
-            tell();
-            ended.recv_timeout(FAR)
-        });
-        match ended {
-            Ok((_, said)) => said,
-            Err(_) => {
-                call.kill();
-                Err(no_answer(args, FAR))
-            }
+        if let Ok((_, said)) = ended.recv_timeout(usual) {
+            return said;
         }
+        tell();
+        call.answer(&ended, args, FAR)
     }
 
     /// Runs a command that uses the network, and calls `tell` if it has not ended in the `usual` time. Such a command goes on,

@@ -105,8 +105,7 @@ impl Broker {
             );
             return Err(LogError::Unreachable { why });
         }
-        if is_too_old(&info.version) {
-            let why = too_old(&info.server_name, &info.version);
+        if let Some(why) = too_old(&info.server_name, &info.version) {
             return Err(LogError::Unreachable { why });
         }
         let mut context = async_nats::jetstream::new(client);
@@ -144,8 +143,8 @@ impl Broker {
     }
 }
 
-/// True if a server of this version is older than 2.12. One whose version we cannot read is not refused.
-pub fn is_too_old(version: &str) -> bool {
+/// True if a server of this version is older than [`SERVER_MIN`]. One whose version we cannot read is not refused.
+fn is_too_old(version: &str) -> bool {
     let mut numbers = version
         .split('.')
         .map_while(|part| part.parse::<u32>().ok());
@@ -155,10 +154,14 @@ pub fn is_too_old(version: &str) -> bool {
     [major, minor] < SERVER_MIN
 }
 
-/// The sentence about a server that is too old.
-pub fn too_old(name: &str, version: &str) -> String {
+/// Says so of a server that is too old for a ledger.
+pub fn too_old(name: &str, version: &str) -> Option<String> {
     let [major, minor] = SERVER_MIN;
-    format!("server {name} is nats-server {version}, and a ledger needs {major}.{minor} or newer")
+    is_too_old(version).then(|| {
+        format!(
+            "server {name} is nats-server {version}, and a ledger needs {major}.{minor} or newer"
+        )
+    })
 }
 
 fn unreachable(error: &dyn std::error::Error) -> LogError {

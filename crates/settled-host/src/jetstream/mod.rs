@@ -29,7 +29,7 @@ use self::pulse::Pulse;
 use self::reader::BatchReader;
 use crate::wire;
 
-pub use self::found::{Founded, existing, found, is_too_old, too_old};
+pub use self::found::{Founded, existing, found, too_old};
 pub use self::name::LedgerName;
 
 /// The time a consumer may lag behind the leader before another one replaces it.

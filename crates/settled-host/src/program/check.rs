@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use serde::Serialize;
-use settled_host::jetstream::{MESSAGE_BYTES_ENOUGH, is_too_old, too_old};
+use settled_host::jetstream::{MESSAGE_BYTES_ENOUGH, too_old};
 use settled_host::keys::HostKey;
 use settled_host::monitoring::{BrokerVars, varz};
 use settled_host::place::{HostDirectory, LogPlace};
@@ -204,8 +204,8 @@ fn of_monitor(address: &str, vars: &Result<BrokerVars, String>) -> Vec<Finding> 
         }
     };
     let mut findings = Vec::new();
-    if is_too_old(&vars.version) {
-        let what = format!("{address}: {}", too_old(&vars.name, &vars.version));
+    if let Some(why) = too_old(&vars.name, &vars.version) {
+        let what = format!("{address}: {why}");
         findings.push(wrong(what, "upgrade that server"));
     }
     findings.push(if vars.syncs {

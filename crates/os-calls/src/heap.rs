@@ -9,7 +9,7 @@ const KEPT_MAX: libc::c_int = 256 * 1024;
 const ARENAS_MAX: libc::c_int = 3;
 
 /// Lets a process that runs for long, and allocates much at its start, keep little of what it has freed. Call it before
-/// any other thread allocates.
+/// the threads that allocate most: arenas that exist stay.
 ///
 /// By default glibc has eight arenas for each core, and each keeps as much at its end as twice the largest block that was
 /// ever freed: [`give_back_memory`] shortens the first arena alone.

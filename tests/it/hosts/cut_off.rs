@@ -162,7 +162,7 @@ fn waits(told: &Value) -> bool {
     told.as_str().is_some_and(|told| told.starts_with(WAITS))
 }
 
-/// Waits until it holds. Whoever asks after the limit must find it so, however long an answer takes on a busy machine.
+/// Waits until it holds. A question asked after the limit must find it so, however long a busy machine takes to answer.
 #[expect(
     clippy::print_stdout,
     reason = "a figure for a developer who runs this with --nocapture"

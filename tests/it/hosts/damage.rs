@@ -1,5 +1,5 @@
 //! A broker with damaged files, alone or one of three: one bit, or a missing end. A host goes on with the acknowledged
-//! bytes, or freezes and says why, and nothing else: a log that stays silent for ever fails a test.
+//! bytes, or freezes and says why, and nothing else: a log that stays silent fails a test.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -141,7 +141,7 @@ fn is_whole_or_told(
 ) {
     let (given, wrong) = history(fresh);
     if let Some(wrong) = &wrong {
-        assert!(!wrong.is_retryable(), "it waits for ever: {wrong}");
+        assert!(!wrong.is_retryable(), "it waits forever: {wrong}");
     }
     let expected = put.iter().chain(with_all.is_ok().then_some(next));
     for (given, put) in given.iter().zip(expected.clone()) {

@@ -52,7 +52,7 @@ impl Ground {
         format!("{what} ({}), {cores} cores", self.dir.display())
     }
 
-    /// Makes the image anew: leftovers would take space from the next measurement, and their removal would slow it.
+    /// Recreates the image: leftovers would take space from the next measurement, and their removal would slow it.
     pub(crate) fn clear(&self) -> Result<()> {
         let Some(image) = &self.image else {
             return Ok(());

@@ -148,8 +148,8 @@ impl Mailroom {
             && self.complete_mailboxes(end)
     }
 
-    /// Makes the missing mailboxes of new agents; true if none is missing. It comes after all outboxes are listed, because each
-    /// agent costs a sync, and whoever gets mail before gets the mailbox with it.
+    /// Makes the missing mailboxes of new agents; true if none is missing. All outboxes are listed first, because each
+    /// agent costs a sync, and a delivery makes the mailbox that it needs.
     fn complete_mailboxes(&mut self, end: StepEnd) -> bool {
         while let Some(agent) = self.sweeping.incomplete.pop() {
             if let Err(error) = self.spool.make_mailboxes(agent.as_str()) {

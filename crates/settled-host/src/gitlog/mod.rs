@@ -306,8 +306,8 @@ impl Exchange {
         waited.unwrap_or_else(PoisonError::into_inner).0
     }
 
-    /// Notes a result, of which the change says whether it is news. A bell for a failed push that its caller knows would
-    /// have the caller push again at once.
+    /// Makes a change, which returns true if it is news and rings then. A bell for a failed push would wake the caller that
+    /// already knows, and it would push again at once.
     fn change(&self, change: impl FnOnce(&mut State) -> bool) {
         let is_news = change(&mut self.locked());
         self.changed.notify_all();

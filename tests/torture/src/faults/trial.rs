@@ -121,7 +121,7 @@ impl Trial {
                 }
                 Ending::WentOn
             }
-            // Whoever may not open the lock is another user.
+            // Only another user may not open the lock.
             Some(5) if stderr.contains(dirs::LOCK) && self.errno == Errno::Access => {
                 self.judge_message(&stderr, 5, wrong);
                 Ending::Stopped(5)

@@ -4,6 +4,7 @@
 mod as_host;
 mod mutant;
 mod sample;
+mod switch;
 
 use std::collections::BTreeSet;
 use std::os::unix::process::CommandExt as _;
@@ -272,7 +273,7 @@ fn with_changes<T>(
 /// The first failure of these tests, if any; fails if they do not build.
 fn failure(copy: &Path, word: &str) -> Result<Option<String>, String> {
     let command = suite(word).ok_or_else(|| format!("there are no tests called `{word}`"))?;
-    match ran(copy, &command, PATIENCE)? {
+    match ran(copy, &command, PATIENCE, None)? {
         Ran::Passed => Ok(None),
         Ran::Failed(test) => Ok(Some(test)),
         Ran::NotBuilt(text) => Err(format!("the tests did not run:\n{text}")),
@@ -289,8 +290,13 @@ enum Ran {
     NotBuilt(String),
 }
 
-/// Runs tests on the copy, for at most `patience`.
-fn ran(copy: &Path, command: &[impl AsRef<str>], patience: Duration) -> Result<Ran, String> {
+/// Runs tests on the copy, for at most `patience`, with one of the changes that it holds behind a switch, if any.
+fn ran(
+    copy: &Path,
+    command: &[impl AsRef<str>],
+    patience: Duration,
+    switched: Option<usize>,
+) -> Result<Ran, String> {
     let log = copy.join("target-of-mutants.log");
     let file =
         std::fs::File::create(&log).map_err(|error| format!("{}: {error}", log.display()))?;
@@ -301,6 +307,7 @@ fn ran(copy: &Path, command: &[impl AsRef<str>], patience: Duration) -> Result<R
         .env("CARGO_TARGET_DIR", copy.join("target"))
         // Nobody debugs a mutant, and tests without debug info link faster.
         .env("CARGO_PROFILE_DEV_DEBUG", "false")
+        .envs(switched.map(|number| (switch::CHOSEN, number.to_string())))
         // The group ends cargo together with the tests that it starts.
         .process_group(0)
         .stdin(Stdio::null())

@@ -3,6 +3,7 @@
 //! the modules of `tests/it` that run them. The same seed draws the same changes.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -11,6 +12,7 @@ use serde_json::Value;
 use settled_tests::packages;
 use settled_tests::tool::Tool;
 
+use super::switch::Switches;
 use super::{Ran, SCENARIOS, WHOLE, of_it, of_rooms, ran, write};
 
 /// The program that proposes the changes; another version would propose others.
@@ -90,14 +92,16 @@ pub(super) enum Reach {
 
 /// One small change, as listed by `cargo-mutants`.
 #[derive(Debug, PartialEq, Eq)]
-struct Change {
-    file: PathBuf,
+pub(super) struct Change {
+    pub(super) file: PathBuf,
     room: String,
+    /// The kind of change, in the words of `cargo-mutants`.
+    pub(super) genre: String,
     /// The place and the change, for people.
     name: String,
     start: Position,
     end: Position,
-    replacement: String,
+    pub(super) replacement: String,
 }
 
 /// Line and column in characters, both from 1.
@@ -126,6 +130,9 @@ struct Trial {
     reach: Reach,
 }
 
+/// The time that a build after a change may take.
+const BUILD_MAX: Duration = Duration::from_secs(300);
+
 /// Draws `count` changes whose names contain one of the words, and tries them in the copy; returns true if every viable
 /// one was caught.
 pub(super) fn run(
@@ -147,11 +154,7 @@ pub(super) fn run(
     }
     let mut tallies: BTreeMap<&str, Tally> = BTreeMap::new();
     for (room, changes) in &rooms {
-        let trial = Trial::unbroken(copy, room, &played, reach)?;
-        let tally = tallies.entry(room).or_default();
-        for change in changes {
-            tally.add(&trial, copy, change)?;
-        }
+        tallies.insert(room, Tally::of(copy, room, changes, &played, reach)?);
     }
     println!(
         "\n| room | caught by its own tests | by the scenarios | by the whole | missed | unviable |\n|---|---:|---:|---:|---:|---:|"
@@ -204,17 +207,17 @@ impl Trial {
         })
     }
 
-    /// The time limit for these tests on a change, including the build: several times their duration here.
+    /// The time limit for these tests on a change: several times their duration here.
     fn timed(copy: &Path, command: &[impl AsRef<str>]) -> Result<Duration, String> {
         let command: Vec<&str> = command.iter().map(AsRef::as_ref).collect();
         Self::passed(copy, &[&command[..], &["--no-run"]].concat())?;
         let began = Instant::now();
         Self::passed(copy, &command)?;
-        Ok(began.elapsed() * 3 + Duration::from_secs(120))
+        Ok(began.elapsed() * 3 + Duration::from_secs(20))
     }
 
     fn passed(copy: &Path, command: &[&str]) -> Result<(), String> {
-        match ran(copy, command, UNBROKEN_MAX)? {
+        match ran(copy, command, UNBROKEN_MAX, None)? {
             Ran::Passed => Ok(()),
             Ran::Failed(test) => Err(format!("without a change {test} fails")),
             Ran::NotBuilt(said) => Err(format!("the tests did not run:\n{said}")),
@@ -223,27 +226,66 @@ impl Trial {
 }
 
 impl Tally {
-    /// Tries the change and counts the result. Restores the copy afterwards.
-    fn add(&mut self, trial: &Trial, copy: &Path, change: &Change) -> Result<(), String> {
-        let path = copy.join(&change.file);
-        let text = std::fs::read_to_string(&path)
-            .map_err(|error| format!("{}: {error}", path.display()))?;
-        let changed = change.made_in(&text)?;
-        let began = Instant::now();
-        write(&path, changed.as_bytes())?;
-        let told = self.tried(trial, copy, change);
-        write(&path, text.as_bytes())?;
+    /// Tries every change of the room, and leaves the copy as it was.
+    fn of(
+        copy: &Path,
+        room: &str,
+        changes: &[Change],
+        played: &BTreeSet<String>,
+        reach: Reach,
+    ) -> Result<Self, String> {
+        let mut tally = Self::default();
+        let switches = Switches::put(copy, room, changes)?;
+        let trial = Trial::unbroken(copy, room, played, reach)?;
         println!(
-            "{}\n  {} ({} s)",
-            change.name,
-            told?,
-            began.elapsed().as_secs()
+            "{room}: one build holds {} of {} changes",
+            switches.held.len(),
+            changes.len()
         );
+        for &number in &switches.held {
+            tally.add(&trial, copy, &changes[number], Some(number))?;
+        }
+        switches.restore(copy)?;
+        let others = changes.iter().enumerate();
+        for (_, change) in others.filter(|(number, _)| !switches.held.contains(number)) {
+            let path = copy.join(&change.file);
+            let text = std::fs::read_to_string(&path)
+                .map_err(|error| format!("{}: {error}", path.display()))?;
+            write(&path, change.made_in(&text)?.as_bytes())?;
+            let added = tally.add(&trial, copy, change, None);
+            write(&path, text.as_bytes())?;
+            added?;
+        }
+        Ok(tally)
+    }
+
+    /// Tries one change and counts the result. The copy holds it, or it is switched on by its number.
+    fn add(
+        &mut self,
+        trial: &Trial,
+        copy: &Path,
+        change: &Change,
+        number: Option<usize>,
+    ) -> Result<(), String> {
+        let began = Instant::now();
+        let told = self.tried(trial, copy, change, number)?;
+        let seconds = began.elapsed().as_secs_f64();
+        println!("{}\n  {told} ({seconds:.1} s)", change.name);
         Ok(())
     }
 
-    fn tried(&mut self, trial: &Trial, copy: &Path, change: &Change) -> Result<String, String> {
-        match noticed(copy, &trial.own, trial.own_max)? {
+    fn tried(
+        &mut self,
+        trial: &Trial,
+        copy: &Path,
+        change: &Change,
+        number: Option<usize>,
+    ) -> Result<String, String> {
+        let noticed = |command: &[String], patience| {
+            let build = number.map_or(BUILD_MAX, |_| Duration::ZERO);
+            noticed(copy, command, patience + build, number)
+        };
+        match noticed(&trial.own, trial.own_max)? {
             Noticed::By(test) => {
                 self.own += 1;
                 return Ok(format!("caught by {test}"));
@@ -255,7 +297,7 @@ impl Tally {
             Noticed::No => {}
         }
         if let Some(patience) = trial.scenarios_max
-            && let Noticed::By(test) = noticed(copy, &SCENARIOS, patience)?
+            && let Noticed::By(test) = noticed(&SCENARIOS.map(str::to_owned), patience)?
         {
             self.scenarios += 1;
             return Ok(format!("caught by {test} of the scenarios"));
@@ -264,7 +306,7 @@ impl Tally {
             && let Some(whole) = change.whole()
         {
             println!("  `cargo {}`", whole.join(" "));
-            if let Noticed::By(test) = noticed(copy, &whole, WHOLE_MAX)? {
+            if let Noticed::By(test) = noticed(&whole, WHOLE_MAX)? {
                 self.whole += 1;
                 return Ok(format!("caught by {test} of the whole"));
             }
@@ -284,10 +326,11 @@ enum Noticed {
 
 fn noticed(
     copy: &Path,
-    command: &[impl AsRef<str>],
+    command: &[String],
     patience: Duration,
+    number: Option<usize>,
 ) -> Result<Noticed, String> {
-    Ok(match ran(copy, command, patience)? {
+    Ok(match ran(copy, command, patience, number)? {
         Ran::Passed => Noticed::No,
         Ran::Failed(test) => Noticed::By(test),
         Ran::NotBuilt(said) if said.contains("could not compile") => Noticed::Unviable,
@@ -317,7 +360,7 @@ fn played() -> BTreeSet<String> {
 }
 
 impl Change {
-    fn read(listed: &Value) -> Result<Self, String> {
+    pub(super) fn read(listed: &Value) -> Result<Self, String> {
         let strange = || format!("cargo-mutants lists something strange: {listed}");
         let text = |key: &str| listed[key].as_str().ok_or_else(strange);
         let position = |key: &str| -> Result<Position, String> {
@@ -335,6 +378,7 @@ impl Change {
         let replacement = text("replacement")?.to_owned();
         Ok(Self {
             name: text("name")?.to_owned(),
+            genre: text("genre")?.to_owned(),
             room: room.to_string_lossy().into_owned(),
             end: position("end")?,
             file,
@@ -373,8 +417,8 @@ impl Change {
         (&self.file, what.unwrap_or(&self.name))
     }
 
-    /// Returns the file's text with the change.
-    fn made_in(&self, text: &str) -> Result<String, String> {
+    /// Returns the bytes of the text that it replaces.
+    pub(super) fn bytes_in(&self, text: &str) -> Result<Range<usize>, String> {
         let place = |position: Position| {
             let lines = text.split_inclusive('\n').take(position.line - 1);
             let before: usize = lines.map(str::len).sum();
@@ -386,8 +430,15 @@ impl Change {
         place(self.start)
             .zip(place(self.end))
             .filter(|(start, end)| start <= end)
-            .map(|(start, end)| format!("{}{}{}", &text[..start], self.replacement, &text[end..]))
+            .map(|(start, end)| start..end)
             .ok_or_else(|| format!("{}: there is no such place", self.name))
+    }
+
+    /// Returns the file's text with the change.
+    fn made_in(&self, text: &str) -> Result<String, String> {
+        let bytes = self.bytes_in(text)?;
+        let (before, after) = (&text[..bytes.start], &text[bytes.end..]);
+        Ok(format!("{before}{}{after}", self.replacement))
     }
 }
 
@@ -476,7 +527,7 @@ mod tests {
 
     fn change(file: &str, line: usize) -> Change {
         let listed = serde_json::json!({
-            "file": file, "replacement": "||",
+            "file": file, "replacement": "||", "genre": "BinaryOperator",
             "name": format!("{file}:{line}:6: replace && with || in is_due"),
             "span": {"start": {"line": line, "column": 6}, "end": {"line": line, "column": 8}},
         });

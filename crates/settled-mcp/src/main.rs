@@ -23,10 +23,11 @@ use rmcp::service::{NotificationContext, RequestContext};
 use rmcp::{ErrorData, RoleServer, ServerHandler, ServiceExt as _};
 use serde_json::Value;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::sync::{Semaphore, SemaphorePermit};
 
 use call::ToolCall;
 use lines::LineTransport;
-use refusal::{CallRefusal, OwnRefusal};
+use refusal::{CallRefusal, OwnRefusal, code_of};
 
 /// The definitions, as a client gets them.
 const TOOLS: &str = include_str!("tools.json");
@@ -41,6 +42,12 @@ const INSTRUCTIONS: &str = "Your mail for AI code review. Call `next` first: it 
 /// The tools that change nothing.
 const CHANGES_NOTHING: [&str; 3] = ["show", "wait", "why"];
 
+/// The most commands that run at once for the tools other than `wait`; further calls wait for one to end.
+const COMMANDS_MAX: usize = 16;
+
+/// The most calls of `wait` that are open at once; further ones are refused, since each may take its whole time.
+const WAITS_MAX: usize = 8;
+
 /// The exit codes that count as answers: success, time-out, action required.
 const ANSWERS: [i32; 3] = [0, 4, 6];
 
@@ -52,11 +59,7 @@ async fn main() -> ExitCode {
         [settled, option] if option == "--doorbell" => (settled, true),
         _ => return failed("start it as `settled mcp`"),
     };
-    let server = MailTools {
-        settled: settled.into(),
-        tools: tools(),
-        rings,
-    };
+    let server = MailTools::new(settled.into(), rings);
     let lines = LineTransport::new(tokio::io::stdin(), tokio::io::stdout());
     let served = match server.serve(lines).await {
         Ok(served) => served,
@@ -85,6 +88,10 @@ struct MailTools {
     tools: Vec<Tool>,
     /// True if it notifies a running session of new mail.
     rings: bool,
+    /// A permit for each command that may run.
+    commands: Arc<Semaphore>,
+    /// A permit for each `wait` that may be open.
+    waits: Arc<Semaphore>,
 }
 
 /// The methods that a client calls.
@@ -181,12 +188,41 @@ impl ServerHandler for MailTools {
 }
 
 impl MailTools {
+    fn new(settled: PathBuf, rings: bool) -> Self {
+        Self {
+            settled,
+            tools: tools(),
+            rings,
+            commands: Arc::new(Semaphore::new(COMMANDS_MAX)),
+            waits: Arc::new(Semaphore::new(WAITS_MAX)),
+        }
+    }
+
+    /// Waits until the command of a call may run, and holds its place until the permit is dropped.
+    async fn permit(&self, call: &ToolCall) -> Result<SemaphorePermit<'_>, CallRefusal> {
+        if call.words.first().is_some_and(|verb| verb == "wait") {
+            return self.waits.try_acquire().map_err(|_| {
+                CallRefusal::Here(OwnRefusal {
+                    exit: 1,
+                    code: code_of(1),
+                    field: "tool".to_owned(),
+                    message: format!("{WAITS_MAX} calls of `wait` are open, and no more may be"),
+                    fix: "call `wait` again when one of them has ended; `next` answers at once"
+                        .to_owned(),
+                })
+            });
+        }
+        let permit = self.commands.acquire().await;
+        permit.map_err(|closed| CallRefusal::machine(closed.to_string()))
+    }
+
     /// Runs the command of a call and returns its answer or refusal.
     async fn answer(
         &self,
         call: ToolCall,
         context: &RequestContext<RoleServer>,
     ) -> Result<String, CallRefusal> {
+        let _running = self.permit(&call).await?;
         let mut words = call.words;
         if let Some(n) = call.nth {
             let name = self.nth(&words, n, context).await?;
@@ -271,6 +307,8 @@ impl MailTools {
 
 #[cfg(test)]
 mod tests {
+    use std::task::Poll;
+
     use super::*;
 
     #[test]
@@ -306,11 +344,7 @@ mod tests {
     #[test]
     fn a_session_is_told_of_mail_only_where_it_asks_for_it() {
         let of = |rings| {
-            let tools = MailTools {
-                settled: "settled".into(),
-                tools: tools(),
-                rings,
-            };
+            let tools = MailTools::new("settled".into(), rings);
             let said = serde_json::to_value(tools.get_info()).expect("plain values");
             assert_eq!(said["serverInfo"]["name"], "settled");
             assert_eq!(said["instructions"], INSTRUCTIONS);
@@ -323,11 +357,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_command_that_ends_with_a_refusal_is_no_answer() {
-        let tools = MailTools {
-            settled: "sh".into(),
-            tools: tools(),
-            rings: false,
-        };
+        let tools = MailTools::new("sh".into(), false);
         let run = async |script: &str, input: Option<&str>| {
             let words = ["-c", script].map(str::to_owned);
             tools
@@ -349,23 +379,44 @@ mod tests {
 
     #[tokio::test]
     async fn a_command_that_nobody_waits_for_any_more_is_ended() {
-        let tools = MailTools {
-            settled: "sleep".into(),
-            tools: tools(),
-            rings: false,
-        };
+        let tools = MailTools::new("sleep".into(), false);
         let given_up = tools.run(&["3600".to_owned()], None, async {}).await;
         let expected = CallRefusal::machine("given up by the client".to_owned());
         assert_eq!(given_up, Err(expected));
     }
 
     #[tokio::test]
-    async fn a_program_that_cannot_be_run_is_named() {
-        let tools = MailTools {
-            settled: "/no/such/program".into(),
-            tools: tools(),
-            rings: false,
+    async fn a_client_has_so_many_commands_at_once_and_no_more() {
+        let tools = MailTools::new("settled".into(), false);
+        let call = |tool| ToolCall::read(tool, JsonObject::new()).expect("a call");
+        let mut waits = Vec::new();
+        for _ in 0..WAITS_MAX {
+            waits.push(tools.permit(&call("wait")).await.expect("a place"));
+        }
+        let refused = tools.permit(&call("wait")).await.map(drop);
+        let Err(CallRefusal::Here(OwnRefusal { exit: 1, fix, .. })) = refused else {
+            panic!("{refused:?}");
         };
+        assert!(fix.contains("`next` answers at once"), "{fix}");
+        let mut others = Vec::new();
+        for _ in 0..COMMANDS_MAX {
+            others.push(tools.permit(&call("next")).await.expect("a place"));
+        }
+        let next = call("next");
+        let queued = tools.permit(&next);
+        tokio::pin!(queued);
+        let polled =
+            std::future::poll_fn(|context| Poll::Ready(queued.as_mut().poll(context).is_pending()));
+        assert!(polled.await, "it waits for a command to end");
+        drop(others.pop());
+        assert!(queued.await.is_ok());
+        drop(waits.pop());
+        assert!(tools.permit(&call("wait")).await.is_ok());
+    }
+
+    #[tokio::test]
+    async fn a_program_that_cannot_be_run_is_named() {
+        let tools = MailTools::new("/no/such/program".into(), false);
         let refused = tools.run(&[], None, std::future::pending()).await;
         let Err(CallRefusal::Here(OwnRefusal {
             exit: 1, message, ..

@@ -123,7 +123,7 @@ fn put(error: &mut Map<String, Value>, key: &str, value: String) {
 }
 
 /// The code for an exit code, if no rule of the protocol caused the refusal.
-fn code_of(exit: u64) -> &'static str {
+pub(crate) fn code_of(exit: u64) -> &'static str {
     match exit {
         2 => "argument_invalid",
         3 => "not_found",

@@ -319,6 +319,13 @@ fn nobody_is_let_in_by_another_host_origin_or_token() {
             page.log().matches(says).count() > before
         });
     }
+    let answer = page.get("/no-such-page");
+    assert_eq!(answer.status, 404);
+    assert!(
+        answer.body.contains("no such page or review"),
+        "{}",
+        answer.body
+    );
     let answer = page.get("/");
     assert!(
         answer

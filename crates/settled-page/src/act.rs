@@ -17,6 +17,7 @@ use crate::Args;
 use crate::door::is_same;
 use crate::draw::review::shown;
 use crate::draw::{self, Outcome};
+use crate::site::no_page;
 use crate::state::{PageError, Site};
 
 /// A form as a browser submits it.
@@ -53,11 +54,15 @@ pub(crate) fn person(args: &Args) -> Result<Option<String>, PageError> {
 pub(crate) async fn act(State(site): State<Site>, Form(decision): Form<Decision>) -> Response {
     let Some(by) = site.by.clone() else {
         tracing::warn!("refused: the page is for looking only");
-        return StatusCode::FORBIDDEN.into_response();
+        let why = "this page is for looking only";
+        let fix = "Start settled page with --act to decide here";
+        return draw::refusal(StatusCode::FORBIDDEN, why, fix);
     };
     if !is_same(&decision.form, &site.keys.form) {
         tracing::warn!("refused: the form is not one of this page's");
-        return StatusCode::FORBIDDEN.into_response();
+        let why = "the form is not one that this page drew";
+        let fix = "Load the review again and decide there";
+        return draw::refusal(StatusCode::FORBIDDEN, why, fix);
     }
     match directory::agent_of_this_user(&site.root) {
         Ok(None) => {}
@@ -79,7 +84,7 @@ pub(crate) async fn act(State(site): State<Site>, Form(decision): Form<Decision>
     });
     let which = match which.await {
         Ok(Some(which)) => which,
-        Ok(None) => return StatusCode::NOT_FOUND.into_response(),
+        Ok(None) => return no_page(),
         Err(failed) => return failed,
     };
     let place = draw::address(&decision.key);

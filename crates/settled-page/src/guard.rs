@@ -142,7 +142,8 @@ fn refuse(refused: Forbidden, request: &Request) -> Response {
         path = %escaped(request.uri().path()),
         "refused: {why}"
     );
-    (StatusCode::FORBIDDEN, draw::refusal(why)).into_response()
+    let fix = "Open the link that settled page printed";
+    draw::refusal(StatusCode::FORBIDDEN, why, fix)
 }
 
 fn with_policy(mut response: Response) -> Response {

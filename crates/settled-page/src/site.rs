@@ -88,10 +88,16 @@ fn router(site: Site) -> Router {
         .route("/page.css", get(style))
         .route("/page.js", get(script))
         .route("/page.svg", get(icon))
-        .fallback(|| async { StatusCode::NOT_FOUND })
+        .fallback(|| async { no_page() })
         .layer(DefaultBodyLimit::max(FORM_MAX))
         .layer(from_fn_with_state(site.clone(), guard::guard))
         .with_state(site)
+}
+
+/// Answers for what this site does not have.
+pub(crate) fn no_page() -> Response {
+    let why = "there is no such page or review";
+    draw::refusal(StatusCode::NOT_FOUND, why, "The reviews are at /")
 }
 
 async fn overview(State(site): State<Site>, Query(asked): Query<Asked>) -> Response {

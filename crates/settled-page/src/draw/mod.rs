@@ -8,6 +8,8 @@ mod plot;
 mod recorded;
 pub(crate) mod review;
 
+use axum::http::StatusCode;
+use axum::response::{IntoResponse as _, Response};
 use chrono::{DateTime, Utc};
 use cockpit::Urgency;
 use cockpit::words::with_short_commits;
@@ -118,18 +120,20 @@ fn daemon_text(serving: Option<bool>) -> &'static str {
     }
 }
 
-/// Draws the answer to a refused request.
-pub(crate) fn refusal(why: &str) -> Markup {
-    html! {
+/// Answers a request that gets no page: the status, why, and what to do.
+pub(crate) fn refusal(status: StatusCode, why: &str, fix: &str) -> Response {
+    let title = status.canonical_reason().unwrap_or("Refused");
+    let page = html! {
         (DOCTYPE)
         html lang="en" {
-            head { meta charset="utf-8"; title { "403 · Settled" } }
+            head { meta charset="utf-8"; title { (status.as_str()) " · Settled" } }
             body { main {
-                h1 { "Not let in" }
-                p { (why) ". Open the link that settled page printed." }
+                h1 { (title) }
+                p { (one_line(why)) ". " (fix) "." }
             } }
         }
-    }
+    };
+    (status, page).into_response()
 }
 
 /// Draws the page for an unreadable ledger.

@@ -117,11 +117,16 @@ fn the_history_shows_what_became_of_reviews() {
 
 #[test]
 fn who_is_not_let_in_is_told_why_and_so_is_who_cannot_read_the_ledger() {
-    let refused = refusal("there is no session").into_string();
-    assert!(
-        refused.contains("<p>there is no session. Open the link"),
-        "{refused}"
-    );
+    let refused = refusal(StatusCode::FORBIDDEN, "<no> session", "Open the link");
+    assert_eq!(refused.status(), StatusCode::FORBIDDEN);
+    let refused = body(refused);
+    for words in [
+        "<title>403 · Settled</title>",
+        "<h1>Forbidden</h1>",
+        "<p>&lt;no&gt; session. Open the link.</p>",
+    ] {
+        assert!(refused.contains(words), "{refused}");
+    }
     let troubled = unreadable_ledger("line <3> is torn", "settled doctor").into_string();
     assert!(
         troubled.contains("<p>line &lt;3&gt; is torn</p>"),

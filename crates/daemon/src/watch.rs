@@ -12,7 +12,7 @@ use std::time::SystemTime;
 use notify::event::{
     AccessKind, AccessMode, CreateKind, EventKind, ModifyKind, RemoveKind, RenameMode,
 };
-use notify::{RecursiveMode, Watcher};
+use notify::{Config, EventKindMask, RecommendedWatcher, RecursiveMode, Watcher};
 use spool::Hint;
 use tokio::sync::Notify;
 
@@ -22,6 +22,14 @@ const HINTS_MAX: usize = 8192;
 
 /// The most files of all directories with a waiting hint. Above that, all hints are dropped.
 const HINTS_OF_ALL_MAX: usize = 8 * HINTS_MAX;
+
+/// The kinds of events that can be a hint or end a watch. Opened files are left out: the daemon's own sweeps open every
+/// outbox, and an agent that only reads its files would fill the kernel's queue.
+const KINDS: EventKindMask = EventKindMask::CREATE
+    .union(EventKindMask::REMOVE)
+    .union(EventKindMask::MODIFY_DATA)
+    .union(EventKindMask::MODIFY_NAME)
+    .union(EventKindMask::ACCESS_CLOSE);
 
 /// The changes since the last call.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -37,7 +45,7 @@ pub struct Seen {
 /// Watches directories.
 #[derive(Debug)]
 pub struct Watch {
-    watcher: Option<notify::RecommendedWatcher>,
+    watcher: Option<RecommendedWatcher>,
     board: Arc<Board>,
     watched: HashMap<PathBuf, Identity>,
 }
@@ -88,7 +96,8 @@ impl Watch {
     pub fn start(is_wanted: IsWanted) -> (Self, Result<(), notify::Error>) {
         let board = Arc::new(Board::new(is_wanted));
         let pin = Arc::clone(&board);
-        match notify::recommended_watcher(move |event| pin.pin(event)) {
+        let config = Config::default().with_event_kinds(KINDS);
+        match RecommendedWatcher::new(move |event| pin.pin(event), config) {
             Ok(watcher) => (
                 Self {
                     watcher: Some(watcher),
@@ -500,6 +509,34 @@ mod tests {
         );
         std::fs::write(outbox.join("b.yaml"), "text").expect("a file");
         wait_for(&mut watch, "b.yaml");
+    }
+
+    /// `/proc` shows the events that the kernel was asked for; see `inotify(7)` and `proc_pid_fdinfo(5)`.
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn the_kernel_is_asked_for_no_event_about_a_file_that_is_only_read() {
+        const CLOSE_WRITE: u32 = 0x8;
+        const CLOSE_NOWRITE: u32 = 0x10;
+        const OPEN: u32 = 0x20;
+        let outbox = tempfile::tempdir().expect("a directory");
+        let (mut watch, started) = Watch::start(|_| true);
+        started.expect("events");
+        assert!(watch.keep(outbox.path()).expect("a watch"));
+        let inode = outbox.path().metadata().expect("it is there").ino();
+        let of_outbox = format!(" ino:{inode:x} ");
+        let handles = std::fs::read_dir("/proc/self/fdinfo").expect("/proc");
+        let texts = handles.filter_map(|entry| std::fs::read_to_string(entry.ok()?.path()).ok());
+        let lines: Vec<String> = texts
+            .flat_map(|text| text.lines().map(str::to_owned).collect::<Vec<_>>())
+            .filter(|line| line.starts_with("inotify ") && line.contains(&of_outbox))
+            .collect();
+        let [line] = &lines[..] else {
+            panic!("{lines:?}");
+        };
+        let mask = line.split(' ').find_map(|word| word.strip_prefix("mask:"));
+        let mask = u32::from_str_radix(mask.expect("a mask"), 16).expect("hexadecimal digits");
+        assert_eq!(mask & (OPEN | CLOSE_NOWRITE), 0, "{mask:x}");
+        assert_eq!(mask & CLOSE_WRITE, CLOSE_WRITE, "{mask:x}");
     }
 
     #[test]

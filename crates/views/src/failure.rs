@@ -25,6 +25,13 @@ pub struct Failure {
     pub is_broken_pipe: bool,
 }
 
+/// An error that no command gives an exit code of its own.
+impl<E: std::error::Error + 'static> From<E> for Failure {
+    fn from(error: E) -> Self {
+        Self::new(Exit::Failed, &error)
+    }
+}
+
 impl Failure {
     /// Makes a failure with only a message.
     pub fn plain(exit: Exit, message: String) -> Self {

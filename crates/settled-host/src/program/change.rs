@@ -128,7 +128,7 @@ pub(super) fn claim(args: &ClaimArgs, context: &HostContext) -> Result<Exit, Fai
     })?;
     // A claim that is refused makes nothing. After a kill here, the next start of the daemon makes the mailboxes.
     let made = directory::init(root, &args.agents);
-    made.map_err(|error| Failure::new(Exit::Failed, &error))?;
+    made?;
     let Some(change) = claimed else {
         let agents: Vec<&str> = args.agents.iter().map(AgentName::as_str).collect();
         let recorded = format!(

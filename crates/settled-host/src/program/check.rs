@@ -247,7 +247,7 @@ fn of_unseen(holders: &[String], seen: &[(&str, Result<BrokerVars, String>)]) ->
 /// The end of this host's ledger.
 fn mirror(root: &Path) -> Result<Head, Failure> {
     let read = LedgerIndex::read(root);
-    let (_, folded) = read.map_err(|error| Failure::new(Exit::Failed, &error))?;
+    let (_, folded) = read?;
     let read = folded.verified;
     Ok(match read.records {
         0 => Head::EMPTY,

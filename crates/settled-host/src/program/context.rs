@@ -35,8 +35,7 @@ impl HostContext {
     /// The workspace and its shared log; fails if it is no workspace or shares none.
     pub(super) fn shared(&self) -> Result<(&Path, SharedLog), Failure> {
         let root = self.root()?;
-        let is_workspace =
-            directory::is_workspace(root).map_err(|error| Failure::new(Exit::Failed, &error))?;
+        let is_workspace = directory::is_workspace(root)?;
         if !is_workspace {
             let message = format!("{} is not a workspace", root.display());
             return Err(Failure::plain(Exit::NotFound, message));

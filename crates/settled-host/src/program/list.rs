@@ -37,8 +37,7 @@ pub(super) fn run(context: &HostContext) -> Result<Exit, Failure> {
     let (fleet, now) = (member::fleet(root)?, clock::now());
     let mut alerts = operator_alerts::read(root).into_iter();
     let trouble = alerts.find(|alert| alert.kind == AlertKind::SharedLedger);
-    let mut homeless =
-        directory::agents(root).map_err(|error| Failure::new(Exit::Failed, &error))?;
+    let mut homeless = directory::agents(root)?;
     homeless.retain(|agent| fleet.home(agent).is_none());
     let hosts = Hosts {
         host: shared.host.to_string(),

@@ -158,7 +158,7 @@ pub(super) fn policy(root: &Path) -> Result<String, Failure> {
 /// The hosts, as this host's ledger has them.
 pub(super) fn fleet(root: &Path) -> Result<Fleet, Failure> {
     let index = LedgerIndex::read(root);
-    let (index, _) = index.map_err(|error| Failure::new(Exit::Failed, &error))?;
+    let (index, _) = index?;
     Ok(index.fleet)
 }
 

@@ -132,6 +132,6 @@ pub(crate) fn run() -> Exit {
 
 /// Keeps one agent until none of its processes is left. The keeper is the program of its daemon, whose notes it writes.
 fn keep_run(folder: &Path) -> Result<Exit, Failure> {
-    keeper::keep(&Folder::at(folder)).map_err(|error| Failure::new(Exit::Failed, &error))?;
+    keeper::keep(&Folder::at(folder))?;
     Ok(Exit::Ok)
 }

@@ -75,7 +75,7 @@ fn ready(root: &Path, shared: &SharedLog) -> Result<Sharing, Failure> {
     member::check_key(root, shared, &fleet)?;
     let agents: Vec<AgentName> = fleet.agents().cloned().collect();
     // An agent may have come home since, and the agents of other hosts need mailboxes as addressees.
-    directory::init(root, &agents).map_err(|error| Failure::new(Exit::Failed, &error))?;
+    directory::init(root, &agents)?;
     let log = own.open(shared).map_err(|error| of_place(&error))?;
     member::sharing(root, shared, log, fleet)
 }

@@ -95,7 +95,6 @@ struct AgentView {
 pub(super) fn run(args: &Args, context: &Context) -> Result<Exit, Failure> {
     let AgentCommand::Add(args) = &args.command;
     let root = context.workspace()?;
-    let io = |error: std::io::Error| Failure::new(Exit::Failed, &error);
     let code = section::directory(&args.repository).map_err(|why| {
         let again = format!("agent add {} --program NAME --repository DIR", args.name);
         Failure::plain(Exit::NotFound, why).next(context.command_of(None, &again))
@@ -104,8 +103,7 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<Exit, Failure> {
     let found = known.and_then(|known| program::find(known.word()));
     let set_up = set_up(args, known, found.as_deref(), &code)?;
     let text = set_up.section(&args.name);
-    let known_agents =
-        directory::agents(root).map_err(|error| Failure::new(Exit::Failed, &error))?;
+    let known_agents = directory::agents(root)?;
     let is_new = !args.dry_run && !known_agents.contains(&args.name);
     let outcome = if args.dry_run {
         AddOutcome::Same
@@ -116,8 +114,7 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<Exit, Failure> {
         };
         let written = set_up.write(root, &args.name, other);
         let outcome = written.map_err(|error| failure(&error, context))?;
-        directory::init(root, std::slice::from_ref(&args.name))
-            .map_err(|error| Failure::new(Exit::Failed, &error))?;
+        directory::init(root, std::slice::from_ref(&args.name))?;
         outcome
     };
     let version = known.zip(found.as_deref());
@@ -126,7 +123,7 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<Exit, Failure> {
     let note = note.and_then(|(known, version)| version.note(known));
     let mut answer = CommandOutput::new(AgentView {
         agent: args.name.clone(),
-        file: std::path::absolute(root.join(workspace::config::FILE)).map_err(io)?,
+        file: std::path::absolute(root.join(workspace::config::FILE))?,
         changed: outcome == AddOutcome::Written,
         dry_run: args.dry_run,
         section: text,

@@ -11,7 +11,7 @@ use crate::exit::Exit;
 pub(super) fn become_program(name: &str, with: impl FnOnce(&mut Command, &OsStr)) -> Failure {
     let settled = match std::env::current_exe() {
         Ok(settled) => settled,
-        Err(error) => return Failure::new(Exit::Failed, &error),
+        Err(error) => return error.into(),
     };
     let program = settled.with_file_name(name);
     if !program.is_file() {

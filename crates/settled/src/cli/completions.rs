@@ -116,8 +116,7 @@ fn page(command: &clap::Command, name: &str) -> Result<Vec<u8>, Failure> {
         .title(name.to_owned())
         .section("1")
         .manual("Settled");
-    page.render(&mut bytes)
-        .map_err(|error| Failure::new(Exit::Failed, &error))?;
+    page.render(&mut bytes)?;
     bytes.extend(as_it_stands(&examples).into_bytes());
     Ok(bytes)
 }

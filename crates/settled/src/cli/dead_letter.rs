@@ -218,8 +218,7 @@ fn dismiss(which: &LetterArgs, context: &Context) -> Result<Exit, Failure> {
     let mut dismissed = Vec::new();
     for letter in called(look(context)?, &which.word, context)? {
         let bag = AgentMailboxes::new(root, &letter.agent);
-        let moved = bag.dismiss(letter.file.as_deref(), &letter.report_file);
-        let moved = moved.map_err(|error| Failure::new(Exit::Failed, &error))?;
+        let moved = bag.dismiss(letter.file.as_deref(), &letter.report_file)?;
         dismissed.extend(moved.iter().map(|path| path.display().to_string()));
     }
     context.say(&CommandOutput::new(Dismissed { dismissed }), |done| {
@@ -336,7 +335,7 @@ fn look(context: &Context) -> Result<DeadLetters, Failure> {
     let root = context.workspace()?;
     let agents = match context.me_if_told()? {
         Some(me) => vec![me.agent],
-        None => directory::agents(root).map_err(|error| Failure::new(Exit::Failed, &error))?,
+        None => directory::agents(root)?,
     };
     Ok(dead_letter::of(root, &agents))
 }

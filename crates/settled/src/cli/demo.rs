@@ -4,7 +4,7 @@ use std::io::Write as _;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use demo::{Demo, DemoError, DemoResult};
+use demo::{Demo, DemoResult};
 use serde::Serialize;
 
 use super::answer::{CommandOutput, print};
@@ -95,8 +95,7 @@ fn hold(
     args: &Args,
     context: &Context,
 ) -> Result<String, Failure> {
-    let failed = |error: DemoError| Failure::new(Exit::Failed, &error);
-    let demo = Demo::start(program, root, Screen::of_output().width).map_err(failed)?;
+    let demo = Demo::start(program, root, Screen::of_output().width)?;
     if !args.pace.is_zero() && !context.json {
         let watch = format!("settled watch --root {}", quoted(root.as_os_str()));
         // The hint is not part of the story, so it goes to standard error.
@@ -105,7 +104,7 @@ fn hold(
     let mut all = String::new();
     for (at, step) in demo::steps().iter().enumerate() {
         std::thread::sleep(args.pace);
-        let told = demo.step(step).map_err(failed)?;
+        let told = demo.step(step)?;
         let text = told.text(at + 1);
         print(&if context.json {
             CommandOutput::new(line(at + 1, told)).line()

@@ -77,7 +77,7 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<Exit, Failure> {
         )?;
         return Ok(Exit::Ok);
     }
-    let printed = print(&parts).map_err(|error| Failure::new(Exit::Failed, &error))?;
+    let printed = print(&parts)?;
     note(&me, &ask.request, &change, printed)?;
     Ok(Exit::Ok)
 }

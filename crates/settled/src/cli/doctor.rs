@@ -55,7 +55,7 @@ pub(super) fn run(args: &Args, context: Context) -> Result<Exit, Failure> {
         return probe_agents(root, named, &context);
     }
     let me = context.me_if_told()?;
-    let agents = directory::agents(root).map_err(|error| Failure::new(Exit::Failed, &error))?;
+    let agents = directory::agents(root)?;
     let agent = me.as_ref().map(|me| &me.agent);
     let spell = |words: &str| context.command_of(None, words);
     let case = CheckContext {
@@ -99,7 +99,7 @@ fn exit(wrong: usize, failed: usize) -> Exit {
 /// Starts the commands of agents, one after another.
 fn probe_agents(root: &Path, named: &[AgentName], context: &Context) -> Result<Exit, Failure> {
     let config = Config::load(root).map_err(|error| Failure::new(Exit::Usage, &error))?;
-    let settled = std::env::current_exe().map_err(|error| Failure::new(Exit::Failed, &error))?;
+    let settled = std::env::current_exe()?;
     let has_command = |agent: &&AgentName| {
         let section = config.agents.get(*agent);
         section.is_some_and(|section| !section.command.is_empty())

@@ -76,18 +76,14 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<Exit, Failure> {
         reviewers,
         at,
     }) = &args.command;
-    let (index, _) = LedgerIndex::read(context.workspace()?)
-        .map_err(|error| Failure::new(Exit::Failed, &error))?;
+    let (index, _) = LedgerIndex::read(context.workspace()?)?;
     let asked = at.asked(pr.clone(), repo.clone(), reviewers.clone());
     let mut verdict = at.judge(index.state(), &asked)?;
     if verdict.passes
         && let Some(patches) = at.patches()
     {
-        let config = Config::load(context.workspace()?)
-            .map_err(|error| Failure::new(Exit::Failed, &error))?;
-        let changes = patches
-            .changes(&at.head)
-            .map_err(|error| Failure::new(Exit::Failed, &error))?;
+        let config = Config::load(context.workspace()?)?;
+        let changes = patches.changes(&at.head)?;
         verdict.bar_human_paths(changes.as_ref(), &config.gate.human_paths);
     }
     at.answer(verdict, &asked, context)
@@ -125,8 +121,7 @@ impl At {
         if let Some(patches) = self.patches() {
             let remapped = verdict.remap(|commit| patches.compare(commit, &self.head));
             remapped
-                .and_then(|()| verdict.bar_other_changes(|from, to| patches.hidden(from, to)))
-                .map_err(|error| Failure::new(Exit::Failed, &error))?;
+                .and_then(|()| verdict.bar_other_changes(|from, to| patches.hidden(from, to)))?;
         }
         Ok(verdict)
     }

@@ -84,8 +84,7 @@ pub(super) fn run(args: &Args, context: Context) -> Result<Exit, Failure> {
     } else {
         Mode::Remove
     };
-    let sweep = gc::sweep(root, &config.retention, clock::now(), mode)
-        .map_err(|error| Failure::new(Exit::Failed, &error))?;
+    let sweep = gc::sweep(root, &config.retention, clock::now(), mode)?;
     let document = document(&sweep, &config.retention, args.dry_run);
     let Some(why) = sweep.failed().next() else {
         context.say(&CommandOutput::new(document), |_| {

@@ -1,7 +1,7 @@
 //! `settled hook`: tells an agent's own program that mail waits; it takes milliseconds and never fails the program.
 
 use std::io::{Read as _, Write as _};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use clap::Subcommand;
 use mailbox::hooks::payload::{PAYLOAD_MAX, payload};
@@ -134,10 +134,7 @@ fn announce(program: Program, moment: Moment, context: &Context) -> Exit {
 /// thousands of unread messages needs the answer in milliseconds.
 fn waiting(me: &Me) -> Result<(Vec<MailboxEntry>, usize), Failure> {
     let bag = AgentMailboxes::new(&me.root, &me.agent);
-    let some = |place| {
-        bag.first_messages(place, READ_MAX)
-            .map_err(|error| Failure::new(Exit::Failed, &error))
-    };
+    let some = |place| bag.first_messages(place, READ_MAX);
     let ((mut letters, taken), (waiting, count)) =
         (some(MailboxPlace::Taken)?, some(MailboxPlace::Inbox)?);
     letters.extend(waiting);
@@ -208,10 +205,8 @@ impl Installed {
 /// The command with our absolute path and the agent's name, for a shell that has neither our PATH nor our environment.
 fn command(context: &Context) -> Result<String, Failure> {
     let me = context.me()?;
-    let absolute =
-        |path: &Path| std::path::absolute(path).map_err(|error| Failure::new(Exit::Failed, &error));
-    let program = std::env::current_exe().map_err(|error| Failure::new(Exit::Failed, &error))?;
-    let root = absolute(&me.root)?;
+    let program = std::env::current_exe()?;
+    let root = std::path::absolute(&me.root)?;
     Ok(format!(
         "{} --root {} --agent {}",
         quoted(program.as_os_str()),

@@ -325,9 +325,7 @@ pub(super) fn unreadable(directory: &Path, error: &io::Error) -> Failure {
 
 /// Finds the message with this id or file name.
 fn one(bag: &AgentMailboxes, what: &str, context: &Context) -> Result<MailboxEntry, Failure> {
-    let mut found = bag
-        .find(what)
-        .map_err(|error| Failure::new(Exit::Failed, &error))?;
+    let mut found = bag.find(what)?;
     if found.is_empty() {
         let message = format!("no message {} is in your inbox or archive", escaped(what));
         return Err(Failure::plain(Exit::NotFound, message).next(context.command("inbox")));

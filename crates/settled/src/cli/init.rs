@@ -72,7 +72,7 @@ pub(super) fn run(args: &Args, context: Context) -> Result<Exit, Failure> {
         return Err(Failure::plain(Exit::Usage, message));
     }
     let names: Vec<AgentName> = args.agents.iter().map(|(name, _)| name.clone()).collect();
-    let made = directory::init(root, &names).map_err(|error| Failure::new(Exit::Failed, &error))?;
+    let made = directory::init(root, &names)?;
     context.say(
         &CommandOutput::new(Made {
             root: root.to_owned(),

@@ -19,7 +19,7 @@ pub(super) struct Args {
 }
 
 pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
-    keeper::keep(&Folder::at(&args.folder)).map_err(|error| Failure::new(Exit::Failed, &error))?;
+    keeper::keep(&Folder::at(&args.folder))?;
     Ok(Exit::Ok)
 }
 
@@ -36,7 +36,6 @@ pub(super) struct InsideArgs {
 
 /// Exits with the code of the command, which has no meaning to us.
 pub(super) fn run_inside(args: &InsideArgs) -> Result<Exit, Failure> {
-    let code = sandbox::inside(&args.folder, &args.command);
-    let code = code.map_err(|error| Failure::new(Exit::Failed, &error))?;
+    let code = sandbox::inside(&args.folder, &args.command)?;
     std::process::exit(i32::from(code))
 }

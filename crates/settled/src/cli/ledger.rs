@@ -69,7 +69,7 @@ pub(super) fn run(args: &Args, context: Context) -> Result<Exit, Failure> {
 fn verify(args: &Verify, context: &Context) -> Result<Exit, Failure> {
     let root = context.workspace()?;
     let heads = kept(args)?;
-    let check = ledger::check(root, &heads).map_err(|error| Failure::new(Exit::Failed, &error))?;
+    let check = ledger::check(root, &heads)?;
     let found = LedgerView::of(&check);
     if let Some((message, next)) = wrong(&check, context) {
         if !context.json {

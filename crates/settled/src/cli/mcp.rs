@@ -15,7 +15,7 @@ pub(super) struct Args {
 pub(super) fn run(args: &Args, context: &Context) -> Result<Exit, Failure> {
     let Me { root, agent } = context.me()?;
     // The client may start the server in any directory.
-    let root = std::path::absolute(root).map_err(|error| Failure::new(Exit::Failed, &error))?;
+    let root = std::path::absolute(root)?;
     Err(become_program("settled-mcp", |server, settled| {
         let doorbell = args.doorbell.then_some("--doorbell");
         server.arg(settled).args(doorbell);

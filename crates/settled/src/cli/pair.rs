@@ -110,9 +110,9 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<Exit, Failure> {
         return show(root, id.clone().map(PairId).as_ref(), context);
     }
     // The commands run in other directories, so they need an absolute path.
-    let root = &std::path::absolute(root).map_err(|error| Failure::new(Exit::Failed, &error))?;
+    let root = &std::path::absolute(root)?;
     let failed = |error: PairError| failure(&error, root, context);
-    let stop = Stop::listen().map_err(|error| Failure::new(Exit::Failed, &error))?;
+    let stop = Stop::listen()?;
     let as_json = context.json || !stdout().is_terminal();
     let mut teller = Teller::new(as_json);
     let mut progress = |progress: &Progress<'_>| teller.tell(progress);
@@ -190,8 +190,7 @@ fn setup(args: &Args, root: &Path, context: &Context) -> Result<PairSetup, Failu
     let workdir = match &args.workdir {
         Some(workdir) => std::path::absolute(workdir),
         None => std::env::current_dir(),
-    };
-    let workdir = workdir.map_err(|error| Failure::new(Exit::Failed, &error))?;
+    }?;
     let known = config.runner.words();
     let word = |given: &Option<String>, known: String| given.clone().unwrap_or(known);
     let words = SignalWords {
@@ -286,7 +285,7 @@ fn which(
     named: Option<PairId>,
     context: &Context,
 ) -> Result<(PairId, PairSetup), Failure> {
-    let (index, _) = LedgerIndex::read(root).map_err(|error| Failure::new(Exit::Failed, &error))?;
+    let (index, _) = LedgerIndex::read(root)?;
     let set_up = |(id, pair): (&PairId, &OpenPair)| (id.clone(), pair.setup.clone());
     if let Some(id) = named {
         let known = index.state().pairs().find(|(known, _)| **known == id);
@@ -311,7 +310,7 @@ fn which(
 }
 
 fn show(root: &Path, id: Option<&PairId>, context: &Context) -> Result<Exit, Failure> {
-    let found = history::of(root, id).map_err(|error| Failure::new(Exit::Failed, &error))?;
+    let found = history::of(root, id)?;
     let Some((id, past)) = found else {
         let message = id.map_or_else(
             || "no pair is in the ledger".to_owned(),
@@ -402,9 +401,8 @@ impl Teller {
             return Ok(());
         }
         self.drawn = Some(Instant::now());
-        let drawn = write!(stdout(), "\r\u{1b}[K       {}", works(role, passed, turns))
-            .and_then(|()| stdout().flush());
-        drawn.map_err(|error| Failure::new(Exit::Failed, &error))
+        write!(stdout(), "\r\u{1b}[K       {}", works(role, passed, turns))?;
+        Ok(stdout().flush()?)
     }
 }
 

@@ -203,8 +203,7 @@ impl Signed {
             "the name of the person who decides",
             &self.by.clone().unwrap_or_else(users::login),
         )?;
-        let agent = directory::agent_of_this_user(root)
-            .map_err(|error| Failure::new(Exit::Failed, &error))?;
+        let agent = directory::agent_of_this_user(root)?;
         let reason = match source(
             self.reason.as_deref(),
             agent.as_ref(),
@@ -260,16 +259,10 @@ fn not_by_script(agent: &AgentName, how: &str) -> Failure {
 
 /// Asks at the terminal and returns the line typed there.
 fn ask(by: &str, typing: impl BufRead, mut out: impl Write) -> Result<String, Failure> {
-    let failed = |error: std::io::Error| Failure::new(Exit::Failed, &error);
-    write!(out, "{}, why? ", line::escaped(by))
-        .and_then(|()| out.flush())
-        .map_err(failed)?;
+    write!(out, "{}, why? ", line::escaped(by)).and_then(|()| out.flush())?;
     let mut typed = String::new();
     // No line of a terminal is longer; more is not read.
-    typing
-        .take(16 * 1024)
-        .read_line(&mut typed)
-        .map_err(failed)?;
+    typing.take(16 * 1024).read_line(&mut typed)?;
     Ok(typed)
 }
 

@@ -61,7 +61,7 @@ pub(super) fn run(
         return show(root, &cast, args, context);
     }
     let names: Vec<AgentName> = cast.agents.keys().cloned().collect();
-    directory::init(root, &names).map_err(|error| Failure::new(Exit::Failed, &error))?;
+    directory::init(root, &names)?;
     cast.write_users(root).map_err(|error| failure(&error))?;
     show(root, &cast, args, context)
 }
@@ -73,9 +73,8 @@ fn show(
     args: &Separate,
     context: &Context,
 ) -> Result<Exit, Failure> {
-    let failed = |error: spool::SpoolError| Failure::new(Exit::Failed, &error);
     let tree = if root.is_dir() {
-        Some(OwnedTree::open(root).map_err(failed)?)
+        Some(OwnedTree::open(root)?)
     } else {
         None
     };
@@ -83,12 +82,13 @@ fn show(
     let mut count = 0;
     for line in cast.rules() {
         count += match &tree {
-            Some(tree) => if args.dry_run {
-                line.broken(tree)
-            } else {
-                line.enforce(tree)
+            Some(tree) => {
+                if args.dry_run {
+                    line.broken(tree)
+                } else {
+                    line.enforce(tree)
+                }?
             }
-            .map_err(failed)?,
             None => 1,
         };
         entries.push(SchemeEntry::of(&line));

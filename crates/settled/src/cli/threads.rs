@@ -36,7 +36,6 @@ struct All {
 
 pub(super) fn run(args: &Args, context: &Context) -> Result<Exit, Failure> {
     let root = context.workspace()?;
-    let failed = |error| Failure::new(Exit::Failed, &error);
     let standing = context.status()?;
     let selected = standing.selected(&args.target.which());
     if selected.is_empty() {
@@ -49,7 +48,7 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<Exit, Failure> {
         histories.note(entry).map_err(VisitError::from)
     });
     drop(progress);
-    read.map_err(failed)?;
+    read?;
     let spell = |agent: Option<&_>, words: &str| context.command_of(agent, words);
     let me = context.me_if_told()?;
     let tell = |(key, review): (&ReviewKey, &Review)| {

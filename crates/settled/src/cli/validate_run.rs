@@ -65,8 +65,7 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<Exit, Failure> {
         return Err(Failure::plain(Exit::NotFound, message));
     }
     let limit = Duration::from_secs(args.timeout);
-    let runs = observe(commands, &args.repo_dir, limit)
-        .map_err(|error| Failure::new(Exit::Failed, &error))?;
+    let runs = observe(commands, &args.repo_dir, limit)?;
     for run in &runs {
         let (which, run) = (which.clone(), run.clone());
         order::submit(Event::Ran { which, run }, context)?;

@@ -140,9 +140,7 @@ fn export(args: &Export, context: &Context) -> Result<Exit, Failure> {
             let message = "the file itself goes to standard output: use -o FILE with --json";
             return Err(Failure::plain(Exit::Usage, message.to_owned()));
         }
-        std::io::stdout()
-            .write_all(&exported.bytes)
-            .map_err(|error| Failure::new(Exit::Failed, &error))?;
+        std::io::stdout().write_all(&exported.bytes)?;
         return Ok(Exit::Ok);
     };
     let unwritten = |error| Failure::plain(Exit::Failed, format!("{}: {error}", path.display()));

@@ -108,8 +108,7 @@ pub(super) fn run(args: &Args, context: Context) -> Result<Exit, Failure> {
     let output = if is_live { Output::Live } else { Output::Lines };
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
-        .build();
-    let runtime = runtime.map_err(|error| Failure::new(Exit::Failed, &error))?;
+        .build()?;
     let ended = runtime.block_on(follow(root, &mut watched, &context, output));
     match ended {
         Err(failure) if failure.is_broken_pipe => Ok(Exit::Ok),
@@ -121,10 +120,7 @@ pub(super) fn run(args: &Args, context: Context) -> Result<Exit, Failure> {
 /// Becomes the screen program, a separate one that keeps its dependencies out of `settled`. Returns if it is not
 /// installed.
 fn become_screen(args: &Args, root: &Path, context: &Context) -> Result<(), Failure> {
-    let failed = |error: std::io::Error| Failure::new(Exit::Failed, &error);
-    let program = std::env::current_exe()
-        .map_err(failed)?
-        .with_file_name(SCREEN);
+    let program = std::env::current_exe()?.with_file_name(SCREEN);
     if !program.is_file() {
         return Ok(());
     }
@@ -136,7 +132,7 @@ fn become_screen(args: &Args, root: &Path, context: &Context) -> Result<(), Fail
     if let Some(pr) = &args.review {
         screen.args(["--review", pr.as_str()]);
     }
-    Err(failed(screen.exec()))
+    Err(screen.exec().into())
 }
 
 async fn follow(
@@ -145,16 +141,14 @@ async fn follow(
     context: &Context,
     output: Output,
 ) -> Result<(), Failure> {
-    let failed = |error: std::io::Error| Failure::new(Exit::Failed, &error);
-    let mut interrupt = signal(SignalKind::interrupt()).map_err(failed)?;
-    let mut terminate = signal(SignalKind::terminate()).map_err(failed)?;
-    let mut resized = signal(SignalKind::window_change()).map_err(failed)?;
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    let mut terminate = signal(SignalKind::terminate())?;
+    let mut resized = signal(SignalKind::window_change())?;
     // Without events, the sweep finds everything, only later.
     let (mut watch, _) = Watch::start(|_| true);
     let _alternate = (output == Output::Live)
         .then(AlternateScreen::enter)
-        .transpose()
-        .map_err(failed)?;
+        .transpose()?;
     let mut shown = String::new();
     let mut next_look = Instant::now();
     let mut seen: Option<CommandOutput<WatchView>> = None;
@@ -269,6 +263,6 @@ fn frame(seen: &CommandOutput<WatchView>, now: DateTime<Utc>, screen: Screen) ->
 
 fn draw(text: &str) -> Result<(), Failure> {
     let mut out = stdout().lock();
-    let written = out.write_all(text.as_bytes()).and_then(|()| out.flush());
-    written.map_err(|error| Failure::new(Exit::Failed, &error))
+    out.write_all(text.as_bytes())?;
+    Ok(out.flush()?)
 }

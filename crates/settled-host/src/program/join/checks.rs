@@ -189,8 +189,7 @@ fn choose_key(
         (Some(key), _) if !args.new_key => Ok((key, false)),
         (_, next) => {
             if next.is_some() {
-                std::fs::remove_file(&next_path)
-                    .map_err(|error| Failure::new(Exit::Failed, &error))?;
+                std::fs::remove_file(&next_path)?;
             }
             let is_next = path.exists();
             let made = HostKey::make(if is_next { &next_path } else { &path });

@@ -8,6 +8,7 @@
 //! ends its processes and records that first.
 //!
 //! - `turn` runs a command once, `answer` reads its result, `mail` drains the inbox and waits for judgement;
+//! - `members` finds the pair that is meant, and checks that its commands are ours to run;
 //! - `progress` names the two sides and the news about them, `error` the reasons to stop;
 //! - `serving` starts a daemon if none serves, `places` names the folders, `stop` listens for signals;
 //! - `history` reads a pair back from the ledger, `view` puts it into words.
@@ -16,6 +17,7 @@ mod answer;
 mod error;
 pub mod history;
 mod mail;
+mod members;
 mod places;
 mod progress;
 mod serving;
@@ -30,6 +32,7 @@ use review::{
     DeclinedEvent, Event, EventRecord, OpenPair, PairId, PairReport, PairSetup, PairStanding,
     PairStep,
 };
+use workspace::config::Config;
 use workspace::index::LedgerIndex;
 
 use self::places::Places;
@@ -55,21 +58,22 @@ impl<'a> Driver<'a> {
     /// Opens a pair with this set-up.
     pub fn open(
         root: &Path,
+        config: &Config,
         setup: PairSetup,
         stop: Stop,
         progress: &'a mut dyn FnMut(&Progress<'_>),
     ) -> Result<Self, PairError> {
+        members::check(root, config, &setup)?;
         let id = new_id();
         let places = hold(root, &id)?;
         let standing = PairStanding::new(&setup);
-        let _serving = Serving::see_to(root, &places.log());
         let mut driver = Self {
             root: root.to_owned(),
             id,
             setup,
             standing,
+            _serving: Serving::see_to(root, &places.log()),
             places,
-            _serving,
             stop,
             progress,
         };
@@ -81,52 +85,54 @@ impl<'a> Driver<'a> {
         Ok(driver)
     }
 
-    /// Resumes an interrupted pair.
+    /// Resumes an interrupted pair: the named one, or the only one.
     pub fn resume(
         root: &Path,
-        id: &PairId,
+        named: Option<&PairId>,
         stop: Stop,
         progress: &'a mut dyn FnMut(&Progress<'_>),
     ) -> Result<Self, PairError> {
+        let (id, setup) = members::find(root, named)?;
+        members::check(root, &Config::load(root)?, &setup)?;
         let mut driver = Self::take_over(root, id, stop, progress)?;
         driver.tell(PairStep::Resumed)?;
         Ok(driver)
     }
 
-    /// Discards an interrupted pair and escalates its open request.
+    /// Discards an interrupted pair, the named one or the only one, and escalates its open request.
     pub fn drop_it(
         root: &Path,
-        id: &PairId,
+        named: Option<&PairId>,
         stop: Stop,
         progress: &'a mut dyn FnMut(&Progress<'_>),
-    ) -> Result<PairStanding, PairError> {
+    ) -> Result<(PairId, PairStanding), PairError> {
+        let (id, _) = members::find(root, named)?;
         let mut driver = Self::take_over(root, id, stop, progress)?;
         driver.tell(PairStep::Dropped)?;
-        Ok(driver.standing)
+        Ok((driver.id, driver.standing))
     }
 
     /// Takes over an interrupted pair. If its driver was killed, records the interruption first.
     fn take_over(
         root: &Path,
-        id: &PairId,
+        id: PairId,
         stop: Stop,
         progress: &'a mut dyn FnMut(&Progress<'_>),
     ) -> Result<Self, PairError> {
-        let places = hold(root, id)?;
+        let places = hold(root, &id)?;
         // Read only now, when the previous driver can report nothing more.
         let (index, _) = LedgerIndex::read(root)?;
-        let known = index.state().pair(id).cloned();
+        let known = index.state().pair(&id).cloned();
         let OpenPair {
             setup, standing, ..
         } = known.ok_or_else(|| PairError::Unknown(id.clone()))?;
-        let (id, _serving) = (id.clone(), Serving::see_to(root, &places.log()));
         let mut driver = Self {
             root: root.to_owned(),
             id,
             setup,
             standing,
+            _serving: Serving::see_to(root, &places.log()),
             places,
-            _serving,
             stop,
             progress,
         };

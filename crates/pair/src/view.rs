@@ -1,5 +1,7 @@
 //! Shows a pair: each step as JSON and as a sentence, its end, and its transcript.
 
+use std::time::Duration;
+
 use chrono::TimeDelta;
 use message_schema::id::MessageId;
 use message_schema::line::escaped;
@@ -10,8 +12,8 @@ use review::{
 use serde::Serialize;
 use workspace::clock::span;
 
-use super::RecordedStep;
 use super::history::Past;
+use super::{RecordedStep, Role};
 
 /// One step of a pair. Fields are added, never changed.
 #[derive(Debug, Serialize)]
@@ -220,6 +222,16 @@ pub fn said(told: RecordedStep<'_>) -> Option<String> {
         }
         PairStep::Interrupted { why, .. } => format!("{at}  {}", escaped(why)),
     })
+}
+
+/// The line of a running command; turns are counted only in some formats of its output.
+pub fn works(role: Role, passed: Duration, turns: u32) -> String {
+    let turns = match turns {
+        0 => String::new(),
+        turns => format!(", {turns} turns"),
+    };
+    let passed = span(TimeDelta::from_std(passed).unwrap_or_default());
+    format!("{} is working, {passed}{turns}", role.word())
 }
 
 /// The end of a pair.

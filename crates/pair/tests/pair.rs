@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use daemon::serve::{Until, serve};
-use pair::{Driver, PairError, Progress, Stop, history, view};
+use pair::{Driver, PairError, Progress, Role, Stop, history, view};
 use review::{
     PairFailure, PairMember, PairSetup, PairStanding, PairStep, Phase, RunState, Signal,
     SignalWords,
@@ -23,6 +23,7 @@ use review::{
 use runner::folder::Folder;
 use runner::{keeper, launch};
 use tempfile::TempDir;
+use workspace::config::Config;
 use workspace::directory;
 use workspace::index::LedgerIndex;
 
@@ -57,6 +58,9 @@ fn main() -> ExitCode {
         a_pass_leaves_a_request_that_lay_there
         a_pass_approves_the_pull_request_that_is_named
         a_pair_that_is_over_cannot_be_resumed
+        a_pair_runs_only_agents_that_nobody_else_runs
+        the_signal_words_of_a_pair_cannot_be_taken_for_each_other
+        a_running_command_is_shown_with_its_turns_if_they_are_counted
         where_no_daemon_serves_one_serves_for_as_long_as_the_pair_goes_on
     };
     if args.first().is_some_and(|word| word == ONE) {
@@ -117,6 +121,10 @@ struct Table {
     directory: TempDir,
 }
 
+fn config(root: &Path) -> Config {
+    Config::load(root).expect("a config")
+}
+
 /// The end of a pair.
 struct Over {
     standing: PairStanding,
@@ -169,8 +177,8 @@ impl Table {
             }
         };
         let root = self.root();
-        let mut driver =
-            Driver::open(&root, setup, Stop::default(), &mut progress).expect("a pair");
+        let mut driver = Driver::open(&root, &config(&root), setup, Stop::default(), &mut progress)
+            .expect("a pair");
         let standing = driver.drive().expect("it goes on");
         drop(driver);
         let (id, past) = history::of(&root, None).expect("a ledger").expect("a pair");
@@ -423,9 +431,59 @@ fn a_pair_that_is_over_cannot_be_resumed() {
     let root = table.root();
     let (id, _) = history::of(&root, None).expect("a ledger").expect("a pair");
     let mut nobody = |_: &Progress<'_>| {};
-    let again = Driver::resume(&root, &id, Stop::default(), &mut nobody);
+    let again = Driver::resume(&root, Some(&id), Stop::default(), &mut nobody);
     assert!(matches!(again.err(), Some(PairError::Unknown(unknown)) if unknown == id));
     assert_eq!(table.turns(), "ar");
+}
+
+/// The reason that this set-up does not become a pair, in a workspace with this config.
+fn refused(table: &Table, settings: &str, setup: PairSetup) -> String {
+    let root = table.root();
+    let config = Config::parse(settings, Path::new("settled.toml")).expect("a config");
+    let mut nobody = |_: &Progress<'_>| {};
+    let opened = Driver::open(&root, &config, setup, Stop::default(), &mut nobody);
+    let why = opened.err().expect("it is not opened").to_string();
+    assert!(history::of(&root, None).expect("a ledger").is_none());
+    why
+}
+
+fn a_pair_runs_only_agents_that_nobody_else_runs() {
+    let table = Table::new();
+    let why = |section: &str| {
+        let setup = table.setup("echo DONE", Some("echo PASS"));
+        refused(&table, &format!("[agents.codex]\n{section}\n"), setup)
+    };
+    assert_eq!(
+        why("command = [\"true\"]"),
+        "codex has a command in settled.toml, and would be run twice"
+    );
+    assert_eq!(
+        why("uid = 1234"),
+        "codex has a user of its own, and the pair would run as another"
+    );
+}
+
+fn the_signal_words_of_a_pair_cannot_be_taken_for_each_other() {
+    let table = Table::new();
+    let why = |done: &str| {
+        let mut setup = table.setup("echo DONE", None);
+        setup.words.done = done.to_owned();
+        refused(&table, "", setup)
+    };
+    for padded in ["", " DONE", "DO\nNE"] {
+        let expected = "a signal word must be one line without white space around it";
+        assert_eq!(why(padded), expected, "{padded:?}");
+    }
+    assert_eq!(
+        why("pass"),
+        "two of the signal words are the same, expected three different ones"
+    );
+}
+
+fn a_running_command_is_shown_with_its_turns_if_they_are_counted() {
+    let works = |turns| view::works(Role::Author, Duration::from_secs(90), turns);
+    assert_eq!(works(0), "author is working, 90 s");
+    assert_eq!(works(1), "author is working, 90 s, 1 turns");
 }
 
 fn where_no_daemon_serves_one_serves_for_as_long_as_the_pair_goes_on() {
@@ -435,7 +493,8 @@ fn where_no_daemon_serves_one_serves_for_as_long_as_the_pair_goes_on() {
     let mut served = Vec::new();
     let mut progress = |_: &Progress<'_>| served.push(spool::is_served(&root));
     let setup = table.setup("echo DONE", None);
-    let mut driver = Driver::open(&root, setup, Stop::default(), &mut progress).expect("a pair");
+    let mut driver =
+        Driver::open(&root, &config(&root), setup, Stop::default(), &mut progress).expect("a pair");
     driver.drive().expect("it goes on");
     drop(driver);
     assert!(

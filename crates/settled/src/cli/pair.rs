@@ -4,18 +4,13 @@ use std::io::{IsTerminal as _, Write as _, stdout};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use chrono::TimeDelta;
 use message_schema::id::{AgentName, MessageId, PrNumber};
 use review::{
-    ITERATIONS, OpenPair, PairFailure, PairId, PairMember, PairSetup, PairStanding, RunState,
-    SignalWords,
+    ITERATIONS, PairFailure, PairId, PairMember, PairSetup, PairStanding, RunState, SignalWords,
 };
 use runner::stream::OutputFormat;
-use workspace::clock::span;
 use workspace::config::Config;
 use workspace::directory::agent_name;
-use workspace::index::LedgerIndex;
-use workspace::remote_agent::RemoteAgent;
 use workspace::shell;
 
 use super::answer::{CommandOutput, print};
@@ -23,7 +18,7 @@ use super::context::Context;
 use super::failure::Failure;
 use super::{input, order, serve};
 use crate::exit::Exit;
-use ::pair::view::{Last, PairLine, Transcripts, said, transcript};
+use ::pair::view::{Last, PairLine, Transcripts, said, transcript, works};
 use ::pair::{Driver, PairError, Progress, RecordedStep, Role, Stop, history};
 
 /// The interval at which the line of a running command is redrawn.
@@ -117,27 +112,28 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<Exit, Failure> {
     let mut teller = Teller::new(as_json);
     let mut progress = |progress: &Progress<'_>| teller.tell(progress);
     if let Some(id) = &args.drop {
-        let (id, _) = which(root, id.clone().map(PairId), context)?;
-        let standing = Driver::drop_it(root, &id, stop, &mut progress).map_err(failed)?;
+        let id = id.clone().map(PairId);
+        let dropped = Driver::drop_it(root, id.as_ref(), stop, &mut progress);
+        let (id, standing) = dropped.map_err(failed)?;
         teller.finish()?;
         let line = CommandOutput::new(Last { id: &id, standing }.line());
         let said = format!("discarded {id}; the ledger keeps its history\n");
         print(&if as_json { line.line() } else { said })?;
         return Ok(Exit::Ok);
     }
-    let (id, ended) = match &args.resume {
+    let driver = match &args.resume {
         Some(id) => {
-            let (id, setup) = which(root, id.clone().map(PairId), context)?;
-            are_free(root, &config(root)?, &setup, context)?;
-            let mut driver = Driver::resume(root, &id, stop, &mut progress).map_err(failed)?;
-            (id, driver.drive())
+            let id = id.clone().map(PairId);
+            Driver::resume(root, id.as_ref(), stop, &mut progress)
         }
         None => {
-            let mut driver = Driver::open(root, setup(args, root, context)?, stop, &mut progress)
-                .map_err(failed)?;
-            (driver.id().clone(), driver.drive())
+            let config = Config::load(root).map_err(|error| failed(error.into()))?;
+            let setup = setup(args, &config)?;
+            Driver::open(root, &config, setup, stop, &mut progress)
         }
     };
+    let mut driver = driver.map_err(failed)?;
+    let (id, ended) = (driver.id().clone(), driver.drive());
     teller.finish()?;
     // Everything in the ledger counts, and the next driver can continue from there.
     let standing = ended
@@ -167,17 +163,15 @@ fn finish(last: &Last<'_>, as_json: bool, context: &Context) -> Result<Exit, Fai
     })
 }
 
-fn setup(args: &Args, root: &Path, context: &Context) -> Result<PairSetup, Failure> {
-    let config = config(root)?;
+fn setup(args: &Args, config: &Config) -> Result<PairSetup, Failure> {
     let member = |agent: &Option<AgentName>, command: &Option<String>, output: &str| {
-        agent
-            .as_ref()
-            .zip(command.as_ref())
-            .map(|(agent, command)| PairMember {
-                agent: agent.clone(),
-                command: command.clone(),
-                output: output.to_owned(),
-            })
+        let output = output.to_owned();
+        let (agent, command) = agent.clone().zip(command.clone())?;
+        Some(PairMember {
+            agent,
+            command,
+            output,
+        })
     };
     let author = member(&args.author, &args.author_command, &args.author_output);
     let author = author.expect("the parser asks for both");
@@ -191,122 +185,28 @@ fn setup(args: &Args, root: &Path, context: &Context) -> Result<PairSetup, Failu
         Some(workdir) => std::path::absolute(workdir),
         None => std::env::current_dir(),
     }?;
-    let known = config.runner.words();
-    let word = |given: &Option<String>, known: String| given.clone().unwrap_or(known);
-    let words = SignalWords {
-        done: word(&args.done, known.done),
-        pass: word(&args.pass, known.pass),
-        fail: word(&args.fail, known.fail),
-    };
-    for word in [&words.done, &words.pass, &words.fail] {
-        if word.trim() != word || word.is_empty() || word.contains('\n') {
-            let message = "a signal word must be one line without white space around it".to_owned();
-            return Err(Failure::plain(Exit::Usage, message));
-        }
-    }
-    if !words.are_distinct() {
-        let message =
-            "two of the signal words are the same, expected three different ones".to_owned();
-        return Err(Failure::plain(Exit::Usage, message));
-    }
     let workdir = workdir.into_os_string().into_string().map_err(|_| {
-        Failure::plain(
-            Exit::Usage,
-            "the working directory of the commands must be UTF-8".to_owned(),
-        )
+        let message = "the working directory of the commands must be UTF-8".to_owned();
+        Failure::plain(Exit::Usage, message)
     })?;
-    let Args {
-        max_iterations: iterations,
-        run_seconds,
-        seconds,
-        turns,
-        ..
-    } = *args;
-    let setup = PairSetup {
+    let SignalWords { done, pass, fail } = config.runner.words();
+    let word = |given: &Option<String>, known: String| given.clone().unwrap_or(known);
+    Ok(PairSetup {
         author,
         reviewer,
         workdir,
         task,
         pr: args.pr.clone(),
-        iterations,
-        run_seconds,
-        seconds,
-        turns,
-        words,
-    };
-    are_free(root, &config, &setup, context)?;
-    Ok(setup)
-}
-
-fn are_free(
-    root: &Path,
-    config: &Config,
-    setup: &PairSetup,
-    context: &Context,
-) -> Result<(), Failure> {
-    setup.members().try_for_each(|member| {
-        is_at_home(root, member)?;
-        is_free(config, member, context)
+        iterations: args.max_iterations,
+        run_seconds: args.run_seconds,
+        seconds: args.seconds,
+        turns: args.turns,
+        words: SignalWords {
+            done: word(&args.done, done),
+            pass: word(&args.pass, pass),
+            fail: word(&args.fail, fail),
+        },
     })
-}
-
-/// An agent's mail is judged only on its home host.
-fn is_at_home(root: &Path, member: &PairMember) -> Result<(), Failure> {
-    let Some(away) = RemoteAgent::of(root, &member.agent) else {
-        return Ok(());
-    };
-    let message = format!("{away}, and a pair runs where both its agents are at home");
-    let command = shell::settled(&away.command(), Some(root), None);
-    Err(Failure::plain(Exit::Identity, message).next(command))
-}
-
-fn config(root: &Path) -> Result<Config, Failure> {
-    Config::load(root).map_err(|error| Failure::new(Exit::Usage, &error))
-}
-
-/// Fails for an agent that the daemon starts or that runs as another user: its command is not ours to run.
-fn is_free(config: &Config, member: &PairMember, context: &Context) -> Result<(), Failure> {
-    let section = config.agents.get(&member.agent);
-    let why = if section.is_some_and(|section| !section.command.is_empty()) {
-        "has a command in settled.toml, and would be run twice"
-    } else if section.is_some_and(|section| section.uid.is_some()) {
-        "has a user of its own, and the pair would run as another"
-    } else {
-        return Ok(());
-    };
-    let message = format!("{} {why}", member.agent);
-    Err(Failure::plain(Exit::Usage, message).next(context.command("doctor")))
-}
-
-/// The pair to use, with its set-up; fails rather than guess between several. A name becomes part of a path, so one
-/// that the ledger does not know must not create a folder.
-fn which(
-    root: &Path,
-    named: Option<PairId>,
-    context: &Context,
-) -> Result<(PairId, PairSetup), Failure> {
-    let (index, _) = LedgerIndex::read(root)?;
-    let set_up = |(id, pair): (&PairId, &OpenPair)| (id.clone(), pair.setup.clone());
-    if let Some(id) = named {
-        let known = index.state().pairs().find(|(known, _)| **known == id);
-        return known
-            .map(set_up)
-            .ok_or_else(|| failure(&PairError::Unknown(id), root, context));
-    }
-    let open: Vec<(&PairId, &OpenPair)> = index.state().pairs().collect();
-    match open.as_slice() {
-        [] => Err(Failure::plain(
-            Exit::NotFound,
-            "no pair is running or can be resumed".to_owned(),
-        )
-        .next(context.command("pair --transcript"))),
-        [only] => Ok(set_up(*only)),
-        [.., (newest, _)] => {
-            let message = format!("{} pairs can be resumed: name one", open.len());
-            Err(Failure::plain(Exit::Usage, message)
-                .next(context.command(&format!("pair --resume {newest}"))))
-        }
-    }
 }
 
 fn show(root: &Path, id: Option<&PairId>, context: &Context) -> Result<Exit, Failure> {
@@ -324,16 +224,25 @@ fn show(root: &Path, id: Option<&PairId>, context: &Context) -> Result<Exit, Fai
 }
 
 fn failure(error: &PairError, root: &Path, context: &Context) -> Failure {
+    let failed = |exit| Failure::new(exit, error);
     match error {
         PairError::Tell(error) => order::failure(error, root),
         PairError::Serve(error) => serve::failure(error, root),
-        PairError::Declined { code, .. } => Failure::new(Exit::Failed, error).code(code.as_str()),
-        PairError::Unknown(_) => {
-            Failure::new(Exit::NotFound, error).next(context.command("pair --transcript"))
+        PairError::Declined { code, .. } => failed(Exit::Failed).code(code.as_str()),
+        PairError::Unknown(_) | PairError::NoneOpen => {
+            failed(Exit::NotFound).next(context.command("pair --transcript"))
         }
-        PairError::Places { .. } if error.is_busy() => Failure::new(Exit::Temporary, error),
+        PairError::Several { newest, .. } => {
+            failed(Exit::Usage).next(context.command(&format!("pair --resume {newest}")))
+        }
+        PairError::Words(_) | PairError::Config(_) => failed(Exit::Usage),
+        PairError::Away(away) => {
+            failed(Exit::Identity).next(shell::settled(&away.command(), Some(root), None))
+        }
+        PairError::Taken { .. } => failed(Exit::Usage).next(context.command("doctor")),
+        PairError::Places { .. } if error.is_busy() => failed(Exit::Temporary),
         PairError::Places { .. } | PairError::Ledger(_) | PairError::Io { .. } => {
-            Failure::new(Exit::Failed, error)
+            failed(Exit::Failed)
         }
     }
 }
@@ -406,16 +315,6 @@ impl Teller {
     }
 }
 
-/// The line of a running command; turns are counted only in some formats of its output.
-fn works(role: Role, passed: Duration, turns: u32) -> String {
-    let turns = match turns {
-        0 => String::new(),
-        turns => format!(", {turns} turns"),
-    };
-    let passed = span(TimeDelta::from_std(passed).unwrap_or_default());
-    format!("{} is working, {passed}{turns}", role.word())
-}
-
 /// The exit code: 0 if the pair is complete, 6 if a person has to decide, 9 if it can be resumed, otherwise 1.
 fn exit(standing: &PairStanding) -> Exit {
     match standing.pair.failure() {
@@ -468,13 +367,6 @@ mod tests {
             let pair = new.pair.failed(failure);
             assert_eq!(exit(&PairStanding { pair, ..new }), expected, "{failure:?}");
         }
-    }
-
-    #[test]
-    fn a_running_command_is_shown_with_its_turns_if_they_are_counted() {
-        let works = |turns| works(Role::Author, Duration::from_secs(90), turns);
-        assert_eq!(works(0), "author is working, 90 s");
-        assert_eq!(works(1), "author is working, 90 s, 1 turns");
     }
 
     #[test]

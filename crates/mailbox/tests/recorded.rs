@@ -13,7 +13,6 @@ use chrono::TimeDelta;
 use mailbox::answers;
 use mailbox::awaiting::{Awaited, MailWait, WaitEnd};
 use mailbox::compose::ask::{self, Ask};
-use mailbox::compose::draft::{MessageDraft, PacketGiven};
 use mailbox::compose::forecast::Forecast;
 use mailbox::compose::omissions::{self, Omission, ResponseKind};
 use mailbox::compose::post::{Composed, Posting};
@@ -26,7 +25,6 @@ use mailbox::mailboxes::{AgentMailboxes, MailboxEntry, MailboxPlace};
 use mailbox::my_reviews;
 use mailbox::said::Said;
 use message_schema::Code;
-use message_schema::envelope::{MessageType, ReviewKind};
 use message_schema::id::{AgentName, PrNumber};
 use review::{ObservedRun, Review, TaskId};
 use serde_json::json;
@@ -258,7 +256,13 @@ fn a_response_deals_with_each_open_thread_or_says_which_it_forgets() {
     ] {
         let sheet = ResponseFile::read(file).expect("a response file");
         for kind in [ResponseKind::Feedback, ResponseKind::Lgtm] {
-            let response = response::write(&ask, &sheet, kind, at(TimeDelta::zero()));
+            let response = response::write(
+                &ask,
+                &sheet,
+                kind,
+                WordsFrom::default(),
+                at(TimeDelta::zero()),
+            );
             writeln!(text, "--- {kind:?}\n{file}\n{response:#?}").expect("memory");
         }
     }
@@ -273,18 +277,7 @@ fn judged(
     kind: ResponseKind,
 ) -> Result<String, Unwritten> {
     let now = at(TimeDelta::zero());
-    let response = response::write(ask, sheet, kind, now)?;
-    let mut draft = MessageDraft::new(MessageType::Review(match kind {
-        ResponseKind::Feedback => ReviewKind::Feedback,
-        ResponseKind::Lgtm => ReviewKind::Lgtm,
-    }));
-    draft.to = vec![ask.author.clone()];
-    draft.pr = Some(ask.pr.clone());
-    draft
-        .envelope
-        .put("parent_message_id", ask.request.as_str());
-    draft.body = response.body;
-    draft.packet = response.packet.map_or(PacketGiven::None, PacketGiven::Text);
+    let draft = response::write(ask, sheet, kind, WordsFrom::default(), now)?.draft(ask, kind);
     let posting = Posting {
         root,
         agent: &ask.reviewer,
@@ -394,7 +387,7 @@ fn a_run_that_the_daemon_saw_needs_no_record() {
     let sheet = ResponseFile::read("threads: {F-1: resolve, F-2: resolve}\n").expect("a file");
     // The response names no commit, so it is about that of the request.
     let now = at(TimeDelta::zero());
-    let response = response::write(&ask, &sheet, ResponseKind::Lgtm, now);
+    let response = response::write(&ask, &sheet, ResponseKind::Lgtm, WordsFrom::default(), now);
     assert!(response.is_ok(), "{response:?}");
 }
 
@@ -408,7 +401,13 @@ fn a_new_blocker_in_a_fix_is_for_later_and_hinders_no_lgtm() {
         let ask = changed(root.path(), GateSection::default(), |review| {
             review.fixes = is_fix.then(|| TaskId::new(&pr("85"), 1));
         });
-        let response = response::write(&ask, &sheet, ResponseKind::Lgtm, at(TimeDelta::zero()));
+        let response = response::write(
+            &ask,
+            &sheet,
+            ResponseKind::Lgtm,
+            WordsFrom::default(),
+            at(TimeDelta::zero()),
+        );
         match response {
             Ok(_) => assert!(is_fix),
             Err(Unwritten::Gate(broken)) => {

@@ -6,16 +6,15 @@ use std::path::Path;
 use chrono::{DateTime, Utc};
 use judgement::brief::{NotAResponse, TerminalResponse};
 use mailbox::compose::ask::Ask;
-use mailbox::compose::draft::{MessageDraft, PacketGiven};
 use mailbox::compose::message::Fields;
 use mailbox::compose::omissions::ResponseKind;
 use mailbox::compose::post::{PostError, Posting};
 use mailbox::compose::response::{self, Unwritten};
 use mailbox::compose::response_file::{NotAResponseFile, ResponseFile};
 use mailbox::compose::sent_before;
+use mailbox::compose::words_from::WordsFrom;
 use message_schema::Malformed;
 use message_schema::body::Examined;
-use message_schema::envelope::{MessageType, ReviewKind};
 use message_schema::id::MessageId;
 use message_schema::line::escaped;
 use review::{Signal, SignalWords};
@@ -168,7 +167,15 @@ pub fn post(
     {
         return Ok(());
     }
-    let mut letter = letter(ask, verdict, sheet, now)?;
+    let response =
+        response::write(ask, sheet, verdict, WordsFrom::default(), now).map_err(|why| {
+            if is_incomplete(&why) {
+                NotPosted::Incomplete(told(&why))
+            } else {
+                NotPosted::Other(told(&why))
+            }
+        })?;
+    let mut letter = response.draft(ask, verdict);
     let names_commit = letter.body.get("validated_head").is_some();
     match (sheet, reviewed) {
         (ResponseFile::Word, Some(reviewed)) => name_reviewed(reviewed, &mut letter.body),
@@ -206,37 +213,10 @@ pub fn post(
     }
 }
 
-fn letter(
-    ask: &Ask,
-    verdict: ResponseKind,
-    sheet: &ResponseFile,
-    now: DateTime<Utc>,
-) -> Result<MessageDraft, NotPosted> {
-    let response = response::write(ask, sheet, verdict, now).map_err(|why| {
-        if is_incomplete(&why) {
-            NotPosted::Incomplete(told(&why))
-        } else {
-            NotPosted::Other(told(&why))
-        }
-    })?;
-    let mut letter = MessageDraft::new(match verdict {
-        ResponseKind::Feedback => MessageType::Review(ReviewKind::Feedback),
-        ResponseKind::Lgtm => MessageType::Review(ReviewKind::Lgtm),
-    });
-    letter.to = vec![ask.author.clone()];
-    letter.pr = Some(ask.pr.clone());
-    letter
-        .envelope
-        .put("parent_message_id", ask.request.as_str());
-    letter.body = response.body;
-    letter.packet = response.packet.map_or(PacketGiven::None, PacketGiven::Text);
-    Ok(letter)
-}
-
 /// True if the answer was understood but leaves something open.
 fn is_incomplete(why: &Unwritten) -> bool {
     match why {
-        Unwritten::Gaps(_) | Unwritten::Gate(_) | Unwritten::Empty => true,
+        Unwritten::Untitled(_) | Unwritten::Gaps(_) | Unwritten::Gate(_) | Unwritten::Empty => true,
         Unwritten::Response(error) => match error {
             NotAResponse::Missing(_)
             | NotAResponse::NotOpen(_)
@@ -258,6 +238,7 @@ fn told(why: &Unwritten) -> String {
                 codes.join(", ")
             )
         }
+        Unwritten::Untitled(_) => "its answer has a finding without a title".to_owned(),
         Unwritten::Gate(broken) => {
             format!(
                 "its approval does not pass the quality gate: {} clauses are broken",

@@ -2,6 +2,7 @@
 //! without a legal action. Also words what the rules find in it for the command line.
 
 use message_schema::Code;
+use message_schema::envelope::{MessageType, ReviewKind};
 use message_schema::line::escaped;
 use message_schema::packet::{Action, Severity, Stance, Status};
 use review::{Clause, Fault};
@@ -97,6 +98,14 @@ pub enum ResponseKind {
 }
 
 impl ResponseKind {
+    /// The type of the message.
+    pub fn message_type(self) -> MessageType {
+        MessageType::Review(match self {
+            Self::Feedback => ReviewKind::Feedback,
+            Self::Lgtm => ReviewKind::Lgtm,
+        })
+    }
+
     fn is_resolved_by_silence(self, ask: &Ask, open: &OpenThread) -> bool {
         match self {
             Self::Feedback => ask.feedback_resolves(open),

@@ -4,22 +4,27 @@
 
 mod loose;
 
+use std::fmt;
+
 use chrono::{DateTime, Utc};
 use judgement::brief::{
     Deal, NotAResponse, StructuredResponse, TerminalResponse, ThreadAnswer, WireResponse,
 };
 use message_schema::body::{Body, Examined};
 use message_schema::id::PacketPath;
+use message_schema::line::escaped;
 use message_schema::packet::FindingsPacket;
-use message_schema::render_packet;
+use message_schema::{Code, render_packet};
 use serde::Serialize;
 use serde_json::{Value, json};
 
 use self::loose::Scribe;
 use super::ask::{Ask, OpenThread, ResolvedUnnamed};
+use super::draft::{MessageDraft, PacketGiven};
 use super::message::Fields;
 use super::omissions::{self, Dealt, Omission, ResponseKind};
 use super::response_file::{LooseResponse, ResponseFile};
+use super::words_from::WordsFrom;
 
 /// The place of a packet that has none yet.
 const UNPLACED: &str = "packets/findings/x";
@@ -43,6 +48,8 @@ pub struct Response {
 /// The reason nothing was written.
 #[derive(Debug)]
 pub enum Unwritten {
+    /// New findings have no title; a line for each.
+    Untitled(Vec<String>),
     /// Open threads are not dealt with, or not legally.
     Gaps(Vec<Omission>),
     /// The quality gate would refuse the lgtm; the reasons, one phrase each.
@@ -55,21 +62,92 @@ pub enum Unwritten {
     Other(ResponseKind),
 }
 
-/// Makes a response from the reviewer's file.
+impl Unwritten {
+    /// The code of the refusal that this spares the reviewer, if the rules have one for it.
+    pub fn code(&self) -> Option<Code> {
+        match self {
+            Self::Untitled(_) => Some(Code::FindingInvalid),
+            Self::Gaps(gaps) => gaps.first().map(|gap| gap.code),
+            Self::Gate(_) => Some(Code::QualityGateViolation),
+            Self::Response(NotAResponse::Missing(_)) => Some(Code::ActionMissing),
+            Self::Response(NotAResponse::NotOpen(_)) => Some(Code::ThreadNotOpen),
+            Self::Response(
+                NotAResponse::Form(_)
+                | NotAResponse::NotResolved(_)
+                | NotAResponse::NotDeferrable(_)
+                | NotAResponse::Field { .. },
+            )
+            | Self::Other(_) => None,
+            Self::Empty => Some(Code::FeedbackEmpty),
+        }
+    }
+}
+
+impl fmt::Display for Unwritten {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str("nothing was written")?;
+        match self {
+            Self::Untitled(lines) => write!(out, ":\n{}", lines.join("\n")),
+            Self::Gaps(gaps) => {
+                out.write_str(", because these threads need something else:")?;
+                gaps.iter().try_for_each(|gap| write!(out, "\n{}", gap.line()))
+            }
+            Self::Gate(broken) => write!(
+                out,
+                ", because the quality gate would refuse an lgtm:\n{}",
+                broken.join("\n")
+            ),
+            Self::Response(error) => write!(out, ": {}", escaped(&error.to_string())),
+            Self::Empty => out.write_str(
+                ": the feedback raises no finding, keeps no thread open and escalates none to a person",
+            ),
+            Self::Other(ResponseKind::Feedback) => {
+                out.write_str(": the structured output is feedback; use `settled feedback`")
+            }
+            Self::Other(ResponseKind::Lgtm) => {
+                out.write_str(": the structured output is an lgtm; use `settled lgtm`")
+            }
+        }
+    }
+}
+
+impl Response {
+    /// The message to the author of the request.
+    pub fn draft(self, ask: &Ask, verdict: ResponseKind) -> MessageDraft {
+        let mut draft = MessageDraft::new(verdict.message_type());
+        draft.to = vec![ask.author.clone()];
+        draft.pr = Some(ask.pr.clone());
+        draft
+            .envelope
+            .put("parent_message_id", ask.request.as_str());
+        draft.body = self.body;
+        draft.packet = self.packet.map_or(PacketGiven::None, PacketGiven::Text);
+        draft
+    }
+}
+
+/// Makes a response from the reviewer's file. `origin` names the places of its findings.
 pub fn write(
     ask: &Ask,
     sheet: &ResponseFile,
     verdict: ResponseKind,
+    origin: WordsFrom<'_>,
     now: DateTime<Utc>,
 ) -> Result<Response, Unwritten> {
     match sheet {
         ResponseFile::Structured(response) => structured(ask, response, verdict, now),
-        ResponseFile::Loose(loose) => Scribe {
-            ask,
-            loose,
-            verdict,
+        ResponseFile::Loose(loose) => {
+            let untitled = omissions::untitled(ask, &loose.findings, origin);
+            if !untitled.is_empty() {
+                return Err(Unwritten::Untitled(untitled));
+            }
+            Scribe {
+                ask,
+                loose,
+                verdict,
+            }
+            .write()
         }
-        .write(),
         ResponseFile::Word => Scribe {
             ask: &for_a_word(ask),
             // The daemon names the commit in the run's tree, which is that of the request.

@@ -2,16 +2,14 @@
 
 use std::path::{Path, PathBuf};
 
-use judgement::brief::NotAResponse;
 use mailbox::compose::ask::{Ask, name_whole_head};
-use mailbox::compose::draft::{MessageDraft, PacketGiven};
-use mailbox::compose::omissions::{self, Omission, ResponseKind};
+use mailbox::compose::omissions::ResponseKind;
 use mailbox::compose::response::{self, Unwritten};
 use mailbox::compose::response_file::{LooseResponse, ResponseFile, ThreadAction};
 use mailbox::compose::words_from::WordsFrom;
 use mailbox::shown;
 use message_schema::Code;
-use message_schema::envelope::{MessageType, Priority, ReviewKind};
+use message_schema::envelope::Priority;
 use message_schema::id::{MessageId, RepoPath};
 use message_schema::line::escaped;
 use serde_json::{Map, Value, json};
@@ -195,14 +193,11 @@ fn respond(
 ) -> Result<Exit, Failure> {
     let me = context.me()?;
     let now = clock::now();
-    let kind = match verdict {
-        ResponseKind::Feedback => MessageType::Review(ReviewKind::Feedback),
-        ResponseKind::Lgtm => MessageType::Review(ReviewKind::Lgtm),
-    };
     // Repeated after a crash, the command finds no open request, because the response was accepted.
     let ask = match which.ask(context, &me) {
         Ok(ask) => ask,
         Err(nothing) => {
+            let kind = verdict.message_type();
             return posting::sent_before(context, &me, kind, which.pr(), &said.way)
                 .unwrap_or(Err(nothing));
         }
@@ -211,28 +206,14 @@ fn respond(
     if let Some(read) = shown::read_instead(&me.root, &ask, brief.as_deref().map(Path::new)) {
         return Err(unread(context, &ask, &read));
     }
-    if let ResponseFile::Loose(loose) = sheet {
-        let untitled = omissions::untitled(&ask, &loose.findings, origin);
-        if !untitled.is_empty() {
-            let message = format!("nothing was written:\n{}", untitled.join("\n"));
-            let failure = Failure::plain(Exit::InvalidMessage, message);
-            return Err(failure.code(Code::FindingInvalid.as_str()));
-        }
-    }
-    let response =
-        response::write(&ask, sheet, verdict, now).map_err(|why| unwritten(context, &ask, &why))?;
-    let mut letter = MessageDraft::new(kind);
-    letter.to = vec![ask.author.clone()];
-    letter.pr = Some(ask.pr.clone());
+    let mut response = response::write(&ask, sheet, verdict, origin, now)
+        .map_err(|why| unwritten(context, &ask, &why))?;
+    let silent = std::mem::take(&mut response.silent);
+    let mut letter = response.draft(&ask, verdict);
     letter.priority = said.priority;
     letter.subject.clone_from(&said.subject);
-    letter
-        .envelope
-        .put("parent_message_id", ask.request.as_str());
     said.telemetry.add(&mut letter);
-    letter.body = response.body;
-    letter.packet = response.packet.map_or(PacketGiven::None, PacketGiven::Text);
-    let silent = response.silent.iter().map(|id| {
+    let silent = silent.iter().map(|id| {
         (
             "resolved_by_silence",
             format!(
@@ -263,60 +244,27 @@ fn unread(context: &Context, ask: &Ask, read: &MessageId) -> Failure {
 
 /// The reason that nothing was written, with the fix.
 fn unwritten(context: &Context, ask: &Ask, why: &Unwritten) -> Failure {
+    let exit = match why {
+        Unwritten::Gate(_) => Exit::GateRefused,
+        Unwritten::Other(_) => Exit::Usage,
+        Unwritten::Untitled(_) | Unwritten::Gaps(_) | Unwritten::Response(_) | Unwritten::Empty => {
+            Exit::InvalidMessage
+        }
+    };
+    let failure = Failure {
+        code: why.code().map(Code::as_str),
+        ..Failure::plain(exit, why.to_string())
+    };
+    let next = |verb: &str| context.command(&format!("{verb} {}", ask.pr));
     match why {
-        Unwritten::Gaps(gaps) => {
-            let lines: Vec<String> = gaps.iter().map(Omission::line).collect();
-            let message = format!(
-                "nothing was written, because these threads need something else:\n{}",
-                lines.join("\n")
-            );
-            let failure =
-                Failure::plain(Exit::InvalidMessage, message).data(&json!({ "threads": gaps }));
-            let failure = failure.next(context.command(&format!("brief {}", ask.pr)));
-            gaps.first()
-                .map(|gap| gap.code.as_str())
-                .map(|code| failure.code(code))
-                .expect("there is a gap")
-        }
-        Unwritten::Gate(broken) => {
-            let message = format!(
-                "nothing was written, because the quality gate would refuse an lgtm:\n{}",
-                broken.join("\n")
-            );
-            let failure =
-                Failure::plain(Exit::GateRefused, message).data(&json!({ "clauses": broken }));
-            failure
-                .code(Code::QualityGateViolation.as_str())
-                .next(context.command(&format!("brief {}", ask.pr)))
-        }
-        Unwritten::Response(error) => {
-            let message = format!("nothing was written: {}", escaped(&error.to_string()));
-            let failure = Failure::plain(Exit::InvalidMessage, message);
-            match error {
-                NotAResponse::Missing(_) => failure.code(Code::ActionMissing.as_str()),
-                NotAResponse::NotOpen(_) => failure.code(Code::ThreadNotOpen.as_str()),
-                NotAResponse::Form(_)
-                | NotAResponse::NotResolved(_)
-                | NotAResponse::NotDeferrable(_)
-                | NotAResponse::Field { .. } => failure,
-            }
-        }
-        Unwritten::Empty => {
-            let message = "nothing was written: the feedback raises no finding, keeps no thread open and escalates none to a person";
-            Failure::plain(Exit::InvalidMessage, message.to_owned())
-                .code(Code::FeedbackEmpty.as_str())
-                .next(context.command(&format!("lgtm {}", ask.pr)))
-        }
-        Unwritten::Other(given) => {
-            let (word, command) = match given {
-                ResponseKind::Feedback => ("feedback", "feedback"),
-                ResponseKind::Lgtm => ("an lgtm", "lgtm"),
-            };
-            let message = format!(
-                "nothing was written: the structured output is {word}; use `settled {command}`"
-            );
-            Failure::plain(Exit::Usage, message)
-        }
+        Unwritten::Gaps(gaps) => failure
+            .data(&json!({ "threads": gaps }))
+            .next(next("brief")),
+        Unwritten::Gate(broken) => failure
+            .data(&json!({ "clauses": broken }))
+            .next(next("brief")),
+        Unwritten::Empty => failure.next(next("lgtm")),
+        Unwritten::Untitled(_) | Unwritten::Response(_) | Unwritten::Other(_) => failure,
     }
 }
 

@@ -7,6 +7,11 @@ use review::ToldAlert;
 
 use crate::compose::packet::read;
 
+/// Returns the alerts about the message in this file; none if it cannot be read.
+pub fn about_file(root: &Path, message: &Path) -> Vec<ToldAlert> {
+    read(message).map_or_else(|_| Vec::new(), |message| about(root, &message))
+}
+
 /// Returns the alerts about this message.
 pub fn about(root: &Path, message: &[u8]) -> Vec<ToldAlert> {
     let path = root.join(judgement::alerts_file::path(message));

@@ -128,3 +128,49 @@ pub fn answered(
     letters.retain(is_answered);
     Ok(letters)
 }
+
+/// The command that waits for the answer to a message of ours, without the options for workspace and agent; none if the
+/// message asks for nothing.
+pub fn wait_for(kind: MessageType, pr: Option<&PrNumber>, id: &str) -> Option<String> {
+    match kind {
+        MessageType::Review(ReviewKind::Request) => {
+            Some(format!("wait --for verdict --pr {}", pr?))
+        }
+        MessageType::Text(
+            TextKind::Question | TextKind::TaskRequest | TextKind::BrainstormRequest,
+        ) => {
+            let sign = if id.starts_with('-') { '=' } else { ' ' };
+            Some(format!("wait --for reply --id{sign}{id}"))
+        }
+        MessageType::Review(ReviewKind::Feedback | ReviewKind::Addressed | ReviewKind::Lgtm)
+        | MessageType::Text(
+            TextKind::Notification
+            | TextKind::FollowUp
+            | TextKind::Handoff
+            | TextKind::HandoffComplete
+            | TextKind::BrainstormFollowup,
+        ) => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_command_waits_for_what_a_message_asks_for() {
+        let pr = PrNumber::new("86").expect("a number");
+        let wait = |kind: &str, id| {
+            let kind = MessageType::from_word(kind).expect("a type");
+            wait_for(kind, Some(&pr), id)
+        };
+        let request = wait("review_request", "m-1");
+        assert_eq!(request.as_deref(), Some("wait --for verdict --pr 86"));
+        let question = wait("question", "m-1");
+        assert_eq!(question.as_deref(), Some("wait --for reply --id m-1"));
+        let hyphen = wait("task_request", "-m");
+        assert_eq!(hyphen.as_deref(), Some("wait --for reply --id=-m"));
+        assert_eq!(wait("review_lgtm", "m-1"), None);
+        assert_eq!(wait("handoff", "m-1"), None);
+    }
+}

@@ -1,9 +1,12 @@
 //! Shows the reviews of an agent from its side: what it owes, what it waits for, and until when.
 
+use std::path::Path;
+
 use chrono::{DateTime, Utc};
 use message_schema::id::{AgentName, CommitSha, PrNumber, Repo};
 use review::{Review, ReviewKey, Side, State};
 use serde::Serialize;
+use workspace::index::LedgerIndex;
 use workspace::shell::quoted;
 
 use crate::said::Said;
@@ -93,6 +96,13 @@ pub fn of_pr(state: &State, pr: &PrNumber, agent: &AgentName) -> Vec<MyReview> {
         .filter(|(key, review)| [&key.author, review.reviewer(key)].contains(&agent))
         .map(|(key, review)| one(state, key, review, agent))
         .collect()
+}
+
+/// The reviews of a pull request from this agent's side; none if it may not read the ledger.
+pub fn read(root: &Path, pr: &PrNumber, agent: &AgentName) -> Vec<MyReview> {
+    LedgerIndex::read(root)
+        .map(|(index, _)| of_pr(index.state(), pr, agent))
+        .unwrap_or_default()
 }
 
 /// One review from the side of one of its two agents.

@@ -13,7 +13,9 @@ use chrono::TimeDelta;
 use mailbox::answers;
 use mailbox::awaiting::{Awaited, MailWait, WaitEnd};
 use mailbox::compose::ask::{self, Ask};
+use mailbox::compose::draft::MessageDraft;
 use mailbox::compose::forecast::Forecast;
+use mailbox::compose::lookout::MessageFate;
 use mailbox::compose::omissions::{self, Omission, ResponseKind};
 use mailbox::compose::post::{Composed, Posting};
 use mailbox::compose::response::{self, Unwritten};
@@ -25,6 +27,7 @@ use mailbox::mailboxes::{AgentMailboxes, MailboxEntry, MailboxPlace};
 use mailbox::my_reviews;
 use mailbox::said::Said;
 use message_schema::Code;
+use message_schema::envelope::{MessageType, ReviewKind, TextKind};
 use message_schema::id::{AgentName, PrNumber};
 use review::{ObservedRun, Review, TaskId};
 use serde_json::json;
@@ -197,6 +200,69 @@ fn what_was_sent_before_is_found_by_its_id_whatever_its_file_is_called() {
         let found = found.map(|(file, accepted)| (file.to_owned(), accepted));
         assert_eq!(before, found, "{id}");
     }
+}
+
+#[test]
+fn a_message_is_sent_once_under_its_id_and_its_fate_is_found_again() {
+    let root = workspace();
+    let me = agent("claude");
+    let send = |id: &str, text: &str| {
+        let mut letter = MessageDraft::new(MessageType::Text(TextKind::Question));
+        letter.to = vec![agent("codex")];
+        letter.subject = Some("Which port?".to_owned());
+        letter.text = Some(text.to_owned());
+        let posting = Posting {
+            root: root.path(),
+            agent: &me,
+            letter: &letter,
+            id: &id.parse().expect("an id"),
+            at: at(TimeDelta::zero()),
+            is_id_given: true,
+        };
+        let outcome = posting.send(Some(Duration::ZERO)).expect("it is sent");
+        (outcome.fate, outcome.again, outcome.written.is_some())
+    };
+    let first = send("which-port", "80 or 8080?");
+    assert!(
+        matches!(first, (MessageFate::Waiting(_), false, true)),
+        "{first:?}"
+    );
+    let again = send("which-port", "80 or 8080?");
+    assert!(
+        matches!(again, (MessageFate::Waiting(_), true, false)),
+        "{again:?}"
+    );
+    let other = send("which-port", "none");
+    assert!(
+        matches!(other, (MessageFate::IdUsed(_), true, false)),
+        "{other:?}"
+    );
+    let boxes = root.path().join("agents/claude");
+    let [waiting, sent] = ["outbox", "sent"].map(|name| boxes.join(name).join("which-port.yaml"));
+    std::fs::rename(waiting, &sent).expect("the daemon's move");
+    let accepted = send("which-port", "80 or 8080?");
+    assert!(
+        matches!(&accepted, (MessageFate::Accepted(path), true, false) if *path == sent),
+        "{accepted:?}"
+    );
+}
+
+#[test]
+fn an_accepted_message_is_found_by_its_type_and_pull_request() {
+    let root = workspace();
+    let me = agent("claude");
+    let found = |id: &str, kind, number: Option<&str>| {
+        let (id, number) = (id.parse().expect("an id"), number.map(pr));
+        let kind = MessageType::Review(kind);
+        let found = sent_before::accepted((root.path(), &me), &id, kind, number.as_ref());
+        found.map(|(_, about)| about.expect("a pull request").to_string())
+    };
+    let eighty_six = Some("86".to_owned());
+    assert_eq!(found("req-86", ReviewKind::Request, None), eighty_six);
+    assert_eq!(found("req-86", ReviewKind::Request, Some("86")), eighty_six);
+    assert_eq!(found("req-86", ReviewKind::Request, Some("87")), None);
+    assert_eq!(found("req-86", ReviewKind::Addressed, None), None);
+    assert_eq!(found("bad-1", ReviewKind::Request, None), None);
 }
 
 #[test]

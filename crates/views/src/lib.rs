@@ -10,6 +10,7 @@ pub mod failure;
 pub mod home;
 pub mod inbox;
 pub mod ledger;
+pub mod posted;
 pub mod review_line;
 pub mod serving;
 pub mod table;

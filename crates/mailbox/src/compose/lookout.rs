@@ -24,8 +24,10 @@ pub enum MessageFate {
     Accepted(PathBuf),
     /// It was refused; the new path and the report.
     Refused(PathBuf, Box<Report>),
-    /// It is still in the outbox and not judged.
+    /// It is in the outbox, and nobody waited until it was judged.
     Waiting(PathBuf),
+    /// Its sender used the id for another message, which is here.
+    IdUsed(PathBuf),
 }
 
 /// Watches for the fate of one message. Made before the message is written, to recognize files that are older.

@@ -4,7 +4,7 @@
 //! - `change` adds what git knows about the change of a request;
 //! - `draft` fills in what the sender left out; `message` holds the fields and has their text checked;
 //! - `packet` gives a findings packet its place in the workspace;
-//! - `post` does all of it, and `outbox` writes the checked message once and whole;
+//! - `post` does all of it, and `outbox` writes the checked message once and whole; `send` also finds its outcome;
 //! - `forecast` tells how the daemon would judge a checked message now, and writes nothing;
 //! - `lookout` waits for the daemon's verdict, using the files alone;
 //! - `sent_before` finds an earlier message with the same id;
@@ -28,5 +28,6 @@ pub mod post;
 pub mod response;
 pub mod response_file;
 pub mod review_status;
+pub mod send;
 pub mod sent_before;
 pub mod words_from;

@@ -4,7 +4,8 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use message_schema::id::{AgentName, MessageId};
+use message_schema::envelope::MessageType;
+use message_schema::id::{AgentName, MessageId, PrNumber};
 use message_schema::schema::Schema;
 use message_schema::{Message, ReadBody, coerce, parse};
 use serde_json::Value;
@@ -55,6 +56,22 @@ pub fn find(root: &Path, agent: &AgentName, id: &MessageId) -> io::Result<Option
         }
     }
     Ok(None)
+}
+
+/// Finds the message of this type, about this pull request if one is given, that was accepted under this id; with the
+/// pull request that it names.
+pub fn accepted(
+    (root, agent): (&Path, &AgentName),
+    id: &MessageId,
+    kind: MessageType,
+    pr: Option<&PrNumber>,
+) -> Option<(PathBuf, Option<PrNumber>)> {
+    let known = find(root, agent, id).ok()?.filter(|known| known.accepted)?;
+    let message = parse(known.text.as_bytes()).ok()?;
+    let about = message.related_pr();
+    let is_about = |pr: &PrNumber| about.as_ref().is_some_and(|about| about.same_pr(pr));
+    let is_meant = message.kind() == Some(kind) && pr.is_none_or(is_about);
+    is_meant.then_some((known.path, about))
 }
 
 fn is_message(path: &Path) -> bool {

@@ -2,6 +2,7 @@
 
 use mailbox::compose::ask::{self, Ask, AskError};
 use mailbox::compose::review_status::{ReviewStatus, ReviewStatuses};
+use mailbox::my_reviews;
 use mailbox::said::Said;
 use mailbox::shown::{self, ShownRequest};
 use message_schema::id::{AgentName, PrNumber, Repo};
@@ -103,7 +104,10 @@ impl RequestArgs {
         let mut failure = Failure::plain(Exit::NotFound, message)
             .code("no_open_request")
             .data(&serde_json::json!({ "reviews": stand }));
-        let mine = self.pr.as_ref().map(|pr| home::reviews_of(pr, me));
+        let mine = self
+            .pr
+            .as_ref()
+            .map(|pr| my_reviews::read(&me.root, pr, &me.agent));
         for mine in mine.into_iter().flatten() {
             for (command, _) in home::moves(&mine, me, context) {
                 failure = failure.or(command);

@@ -6,7 +6,6 @@ use mailbox::mailboxes::{AgentMailboxes, MailboxEntry};
 use mailbox::my_reviews::{self, Move, MyReview};
 use mailbox::said::Said;
 use message_schema::Report;
-use message_schema::id::PrNumber;
 use workspace::clock;
 use workspace::index::LedgerIndex;
 
@@ -218,13 +217,6 @@ pub(super) fn moves(mine: &MyReview, me: &Me, context: &Context) -> Vec<(String,
     helps
         .map(|(words, why)| (context.command(&words), why))
         .collect()
-}
-
-/// The reviews of a pull request from this agent's side; none if it may not read the ledger.
-pub(super) fn reviews_of(pr: &PrNumber, me: &Me) -> Vec<MyReview> {
-    LedgerIndex::read(&me.root)
-        .map(|(index, _)| my_reviews::of_pr(index.state(), pr, &me.agent))
-        .unwrap_or_default()
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use mailbox::mailboxes::{AgentMailboxes, MailboxEntry, MailboxPlace, MoveError};
-use mailbox::my_reviews::Move;
+use mailbox::my_reviews::{self, Move};
 use mailbox::shown;
 use message_schema::line::escaped;
 use serde::Serialize;
@@ -138,7 +138,7 @@ pub(super) fn show(args: &ShowArgs, context: &Context) -> Result<Exit, Failure> 
         Some("review_feedback" | "review_lgtm")
     );
     let pr = answer.data.letter.pr.as_ref().filter(|_| verdict);
-    let reviews = pr.map(|pr| home::reviews_of(pr, &me));
+    let reviews = pr.map(|pr| my_reviews::read(&me.root, pr, &me.agent));
     let moves: Vec<_> = reviews
         .iter()
         .flatten()

@@ -33,7 +33,6 @@ mod order;
 mod page;
 mod pair;
 mod person;
-mod posted;
 mod posting;
 mod problems;
 mod pull;

@@ -3,41 +3,36 @@
 
 mod unposted;
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use chrono::{DateTime, Utc};
-use mailbox::alerts;
-use mailbox::answers;
-use mailbox::compose::draft::{MessageDraft, PacketGiven};
+use mailbox::compose::draft::MessageDraft;
 use mailbox::compose::forecast::Forecast;
-use mailbox::compose::lookout::{Lookout, MessageFate};
+use mailbox::compose::lookout::MessageFate;
 use mailbox::compose::message::CheckedMessage;
 use mailbox::compose::outbox::file_name;
-use mailbox::compose::packet::{MessagePacket, read};
-use mailbox::compose::post::{Composed, PostedMessage, Posting, SentBefore};
-use mailbox::compose::review_status::{ReviewStatus, ReviewStatuses};
+use mailbox::compose::packet::MessagePacket;
+use mailbox::compose::post::{Composed, Posting};
+use mailbox::compose::review_status::ReviewStatuses;
+use mailbox::compose::send::SendOutcome;
 use mailbox::compose::sent_before;
 use mailbox::compose::words_from::WordsFrom;
 use mailbox::mailboxes::{AgentMailboxes, MailboxEntry};
-use mailbox::my_reviews::{Move, MyReview};
-use mailbox::shown;
-use message_schema::envelope::{MessageType, ReviewKind, TextKind};
+use mailbox::my_reviews::{self, Move, MyReview};
+use mailbox::{alerts, answers};
+use message_schema::envelope::MessageType;
 use message_schema::id::{MessageId, PrNumber};
 use message_schema::line::escaped;
 use message_schema::{Code, Report};
 use review::ToldAlert;
-use validate_message::Violation;
+use views::posted::{Posted, exit_of, told};
 use workspace::clock;
 
 use super::answer::CommandOutput;
 use super::context::{Context, Me};
 use super::failure::Failure;
 use super::home;
-use super::posted::{Posted, told};
 use crate::exit::Exit;
-
-/// The time to wait for the notice of a refusal, to archive it.
-const NOTICE_PATIENCE: Duration = Duration::from_millis(500);
 
 /// Options for sending a message.
 #[derive(Clone, Debug, clap::Args)]
@@ -62,6 +57,7 @@ struct Outgoing<'a> {
     context: &'a Context,
     me: &'a Me,
     letter: &'a MessageDraft,
+    id: &'a MessageId,
     way: &'a SendOptions,
     origin: WordsFrom<'a>,
     notes: Vec<(&'static str, String)>,
@@ -74,21 +70,41 @@ pub(super) fn post(
     letter: &MessageDraft,
     (way, origin): (&SendOptions, WordsFrom<'_>),
     notes: Vec<(&'static str, String)>,
-    now: DateTime<Utc>,
+    at: DateTime<Utc>,
 ) -> Result<Exit, Failure> {
-    let id = way
-        .id
-        .clone()
-        .unwrap_or_else(|| clock::new_id_of(&me.agent, now));
-    let mut post = Outgoing {
+    let new = || clock::new_id_of(&me.agent, at);
+    let id = &way.id.clone().unwrap_or_else(new);
+    let out = Outgoing {
         context,
         me,
         letter,
+        id,
         way,
         origin,
         notes,
     };
-    post.send(&id, now)
+    let posting = Posting {
+        root: &me.root,
+        agent: &me.agent,
+        letter,
+        id,
+        at,
+        is_id_given: way.id.is_some(),
+    };
+    let patience = Duration::from_secs(way.timeout);
+    let sent = if way.dry_run {
+        match posting.compose() {
+            Ok(Composed::Ready(checked)) => return out.dry(&checked, at),
+            Ok(Composed::SentBefore(before)) => posting.again(before, None),
+            Err(error) => Err(error),
+        }
+    } else {
+        posting.send((!way.no_wait).then_some(patience))
+    };
+    match sent {
+        Ok(outcome) => out.sent(outcome),
+        Err(error) => Err(out.failed(&error)),
+    }
 }
 
 /// Reports the message of this type and id as accepted before, for a command that finds no open request. None if no
@@ -101,310 +117,159 @@ pub(super) fn sent_before(
     way: &SendOptions,
 ) -> Option<Result<Exit, Failure>> {
     let id = way.id.as_ref()?;
-    let known = sent_before::find(&me.root, &me.agent, id)
-        .ok()?
-        .filter(|known| known.accepted)?;
-    let message = message_schema::parse(known.text.as_bytes()).ok()?;
-    let about = message.related_pr();
-    let is_meant = pr.is_none_or(|pr| about.as_ref().is_some_and(|about| about.same_pr(pr)))
-        && message.kind() == Some(kind);
-    if !is_meant {
-        return None;
-    }
+    let (path, about) = sent_before::accepted((&me.root, &me.agent), id, kind, pr)?;
     let letter = MessageDraft {
         pr: about,
         ..MessageDraft::new(kind)
     };
     let note = "the round is over, so the command did not compare this with the accepted message"
         .to_owned();
-    let post = Outgoing {
+    let out = Outgoing {
         context,
         me,
         letter: &letter,
+        id,
         way,
         origin: WordsFrom::Flags,
         notes: vec![("not_compared", note)],
     };
-    Some(post.accepted(Posted {
+    Some(out.accepted(Posted {
         again: true,
-        ..Posted::new(id, "accepted", Some(&known.path))
+        ..Posted::new(id, "accepted", Some(&path))
     }))
 }
 
 impl Outgoing<'_> {
-    fn send(&mut self, id: &MessageId, at: DateTime<Utc>) -> Result<Exit, Failure> {
-        let Self {
-            me, way, letter, ..
-        } = *self;
-        let posting = Posting {
-            root: &me.root,
-            agent: &me.agent,
-            letter,
-            id,
-            at,
-            is_id_given: way.id.is_some(),
+    fn sent(mut self, outcome: SendOutcome) -> Result<Exit, Failure> {
+        let SendOutcome {
+            fate,
+            again,
+            written,
+        } = outcome;
+        let mut packet = None;
+        if let Some(checked) = &written {
+            self.note(checked);
+            if let MessagePacket::New(new) = checked.packet() {
+                packet = Some(new.path.to_string());
+            }
+        }
+        let (outcome, path) = match &fate {
+            MessageFate::Accepted(path) => ("accepted", path),
+            MessageFate::Refused(path, _) => ("refused", path),
+            MessageFate::Waiting(path) if self.way.no_wait || self.way.dry_run => ("written", path),
+            MessageFate::Waiting(path) => ("waiting", path),
+            MessageFate::IdUsed(path) => ("invalid", path),
         };
-        // Opened before looking for a message of this id, so that the wait also sees what is judged in between.
-        let lookout = Lookout::new(&me.root, &me.agent, id).map_err(|error| cannot_read(&error))?;
-        if way.dry_run {
-            return match posting.compose().map_err(|error| self.failed(id, &error))? {
-                Composed::Ready(checked) => {
-                    self.warn(checked.warnings());
-                    self.notes.extend(checked.no_diff().map(no_diff));
-                    self.dry(id, &checked, at)
-                }
-                Composed::SentBefore(before) => self.before(id, &before, &lookout),
-            };
-        }
-        let (path, checked) = match posting.write().map_err(|error| self.failed(id, &error))? {
-            PostedMessage::Written(path, checked) => (path, checked),
-            PostedMessage::SentBefore(before) => return self.before(id, &before, &lookout),
+        let posted = Posted {
+            again,
+            packet,
+            ..Posted::new(self.id, outcome, Some(path))
         };
-        self.warn(checked.warnings());
-        self.notes.extend(checked.no_diff().map(no_diff));
-        let mut posted = Posted::new(id, "written", Some(&path));
-        if let MessagePacket::New(new) = checked.packet() {
-            posted.packet = Some(new.path.to_string());
+        match fate {
+            MessageFate::Accepted(_) => self.accepted(posted),
+            MessageFate::Refused(_, report) => Err(self.refused(posted, *report)),
+            MessageFate::Waiting(_) if outcome == "written" => {
+                let written = if again { "written before" } else { "written" };
+                self.say(posted, Vec::new(), Vec::new(), |posted| {
+                    format!("{written}, not judged yet: {}\n", posted.id)
+                })
+            }
+            MessageFate::Waiting(_) => Err(self.waiting(posted)),
+            MessageFate::IdUsed(path) => {
+                let message = format!(
+                    "you used the id {} for another message, {}; nothing was written. Give this one an id of its own, or \
+                     leave it out and one is made",
+                    self.id,
+                    escaped(&path.display().to_string())
+                );
+                Err(Failure::plain(Exit::Failed, message)
+                    .code(Code::IdCollision.as_str())
+                    .data(&posted))
+            }
         }
-        if way.no_wait {
-            return self.say(posted, |posted| {
-                format!("written, not judged yet: {}\n", posted.id)
-            });
-        }
-        self.wait(&lookout, checked.text(), posted)
     }
 
-    fn warn(&mut self, warnings: &[Violation]) {
-        for warning in warnings {
-            let note = (warning.code.as_str(), escaped(&warning.message));
+    /// Adds the warnings of the validator, and the warning to an author whose request has no digest of its diff.
+    fn note(&mut self, checked: &CheckedMessage) {
+        let warnings = checked.warnings().iter();
+        let warnings = warnings.map(|warning| (warning.code.as_str(), escaped(&warning.message)));
+        let no_diff = |why| format!("the request names no diff: {}", escaped(why));
+        let no_diff = checked.no_diff().map(no_diff);
+        for note in warnings.chain(no_diff.map(|why| ("no_diff_digest", why))) {
             if !self.notes.contains(&note) {
                 self.notes.push(note);
             }
         }
     }
 
-    /// Reports the outcome of a message with this id that was sent before.
-    fn before(
-        &self,
-        id: &MessageId,
-        before: &SentBefore,
-        lookout: &Lookout,
-    ) -> Result<Exit, Failure> {
-        let SentBefore { text, known } = before;
-        if !sent_before::same(text, &known.text) {
-            let message = format!(
-                "you used the id {id} for another message, {}; nothing was written. Give this one an id of its own, or \
-                 leave it out and one is made",
-                escaped(&known.path.display().to_string())
-            );
-            let data = Posted {
-                again: true,
-                ..Posted::new(id, "invalid", Some(&known.path))
-            };
-            return Err(Failure::plain(Exit::Failed, message)
-                .code(Code::IdCollision.as_str())
-                .data(&data));
-        }
-        let posted = Posted {
-            again: true,
-            ..Posted::new(id, "accepted", Some(&known.path))
-        };
-        if known.accepted {
-            return self.accepted(posted);
-        }
-        if self.way.no_wait || self.way.dry_run {
-            return self.say(
-                Posted {
-                    outcome: "written",
-                    ..posted
-                },
-                |posted| format!("written before, not judged yet: {}\n", posted.id),
-            );
-        }
-        self.wait(lookout, &known.text, posted)
-    }
-
-    fn wait(&self, lookout: &Lookout, text: &str, posted: Posted) -> Result<Exit, Failure> {
-        let patience = Duration::from_secs(self.way.timeout);
-        let verdict = lookout
-            .wait(text, patience)
-            .map_err(|error| cannot_read(&error))?;
-        match verdict {
-            MessageFate::Accepted(path) => self.accepted(Posted {
-                outcome: "accepted",
-                file: Some(path.display().to_string()),
-                ..posted
-            }),
-            MessageFate::Refused(path, report) => {
-                let file = Some(path.display().to_string());
-                self.refused(
-                    text,
-                    Posted {
-                        outcome: "refused",
-                        file,
-                        ..posted
-                    },
-                    *report,
-                )
-            }
-            MessageFate::Waiting(path) => Err(self.waiting(Posted {
-                file: Some(path.display().to_string()),
-                ..posted
-            })),
-        }
-    }
-
     fn accepted(&self, posted: Posted) -> Result<Exit, Failure> {
-        shown::forget(&self.me.root, &self.me.agent, self.letter);
-        let review = self.standing(&posted);
-        let done = self
-            .settled()
-            .into_iter()
-            .map(|done| (done, "already answered"));
-        let next = match self.my_review(review.as_ref()) {
+        let Me { root, agent } = self.me;
+        let (kind, pr) = (self.letter.kind, self.letter.pr.as_ref());
+        let statuses = kind.is_review().then(|| ReviewStatuses::read(root, agent));
+        let review = statuses.flatten().and_then(|all| all.of_message(self.id));
+        let mine = pr.zip(review.as_ref()).and_then(|(pr, moved)| {
+            let mut mine = my_reviews::read(root, pr, agent).into_iter();
+            mine.find(|mine| mine.review == moved.review)
+        });
+        let mut next = match &mine {
             // Archive what is dealt with first, unless the review waits for this agent.
-            Some(mine) if mine.whose == Move::Theirs && mine.role == "reviewer" => done.collect(),
-            Some(mine) => home::moves(&mine, self.me, self.context)
+            Some(mine) if mine.whose == Move::Theirs && mine.role == "reviewer" => Vec::new(),
+            Some(mine) => home::moves(mine, self.me, self.context),
+            None => answers::wait_for(kind, pr, &posted.id)
+                .map(|words| {
+                    (
+                        self.context.command(&words),
+                        "returns when the answer comes",
+                    )
+                })
                 .into_iter()
-                .chain(done)
                 .collect(),
-            None => {
-                let next = self.next(&posted.id).into_iter();
-                next.map(|next| (next, "returns when the answer comes"))
-                    .chain(done)
-                    .collect()
-            }
         };
+        // The message is accepted even if the inbox cannot be read.
+        let parent = self.letter.envelope.get("parent_message_id");
+        let parent = parent.and_then(serde_json::Value::as_str);
+        let bag = AgentMailboxes::new(root, agent);
+        let answered = answers::answered(&bag, kind, pr, parent).unwrap_or_default();
+        let names: Vec<String> = answered.iter().map(MailboxEntry::name).collect();
+        let done = home::done(&names, self.context).into_iter();
+        next.extend(done.map(|done| (done, "already answered")));
         // The record has what the daemon changed or limited, also when the message is sent again.
-        let text = posted
-            .file
-            .as_ref()
-            .and_then(|path| read(path.as_ref()).ok());
-        let alerts = text.map_or_else(Vec::new, |text| alerts::about(&self.me.root, &text));
-        self.say_with(Posted { review, ..posted }, next, alerts, |posted| {
-            let before = if posted.again {
-                "accepted before, nothing was sent"
-            } else {
-                "accepted"
-            };
-            let moved = posted.review.as_ref().map_or_else(String::new, |review| {
-                format!("  {}\n{}", escaped(&review.told()), review.approval())
-            });
-            let moved = moved + &self.findings();
-            format!("{before}: {}\n{moved}", posted.id)
+        let file = posted.file.as_ref();
+        let alerts = file.map_or_else(Vec::new, |path| alerts::about_file(root, path.as_ref()));
+        self.say(Posted { review, ..posted }, next, alerts, |posted| {
+            posted.accepted(self.letter)
         })
     }
 
-    /// The findings of a packet that was written for the message, with the ids they were given.
-    fn findings(&self) -> String {
-        let is_feedback = self.letter.kind == MessageType::Review(ReviewKind::Feedback);
-        let (PacketGiven::Text(text), true) = (&self.letter.packet, is_feedback) else {
-            return String::new();
-        };
-        let Ok(packet) = message_schema::parse_packet(text.as_bytes()) else {
-            return String::new();
-        };
-        let findings = packet.field("findings").map(|field| field.value.items());
-        let line = |finding: &message_schema::yaml::Node| {
-            let text = |key| finding.field_text(key).map(escaped).unwrap_or_default();
-            let (id, severity, title) = (text("id"), text("severity"), text("title"));
-            format!("  {id} {severity} {title}\n")
-        };
-        findings.unwrap_or_default().iter().map(line).collect()
-    }
-
-    /// The commands that archive the messages this one answers, if they are in the inbox or taken.
-    fn settled(&self) -> Vec<String> {
-        let MessageDraft {
-            kind, pr, envelope, ..
-        } = self.letter;
-        let parent = envelope
-            .get("parent_message_id")
-            .and_then(serde_json::Value::as_str);
-        let bag = AgentMailboxes::new(&self.me.root, &self.me.agent);
-        // The message is accepted even if the inbox cannot be read.
-        let letters = answers::answered(&bag, *kind, pr.as_ref(), parent).unwrap_or_default();
-        let names: Vec<String> = letters.iter().map(MailboxEntry::name).collect();
-        home::done(&names, self.context)
-    }
-
-    /// The review that the message moved, from the sender's side.
-    fn my_review(&self, moved: Option<&ReviewStatus>) -> Option<MyReview> {
-        let (moved, pr) = (moved?, self.letter.pr.as_ref()?);
-        let mut mine = home::reviews_of(pr, self.me).into_iter();
-        mine.find(|mine| mine.review == moved.review)
-    }
-
-    /// The status of the review that the message moved, if it moved one.
-    fn standing(&self, posted: &Posted) -> Option<ReviewStatus> {
-        if !self.letter.kind.is_review() {
-            return None;
-        }
-        let id = MessageId::new(posted.id.as_str()).ok()?;
-        ReviewStatuses::read(&self.me.root, &self.me.agent)?.of_message(&id)
-    }
-
-    fn refused(&self, text: &str, posted: Posted, report: Report) -> Result<Exit, Failure> {
-        // If two identical messages were sent at the same time, the other one was accepted.
-        if report.refused == Code::IdCollision
-            && let Ok(id) = MessageId::new(posted.id.as_str())
-            && let Ok(Some(known)) = sent_before::find(&self.me.root, &self.me.agent, &id)
-            && known.accepted
-            && sent_before::same(text, &known.text)
-        {
-            let file = Some(known.path.display().to_string());
-            return self.accepted(Posted {
-                outcome: "accepted",
-                again: true,
-                file,
-                ..posted
-            });
-        }
-        self.put_notice_away(&posted.id);
+    fn refused(&self, posted: Posted, report: Report) -> Failure {
         let code = report.refused;
-        let mut failure = Failure::plain(exit_of(code), told(self.context, &report, self.origin))
-            .code(code.as_str());
-        let mine = self
-            .letter
-            .pr
-            .as_ref()
-            .map(|pr| home::reviews_of(pr, self.me));
+        let flags = flags(&(self.context.command_line)(), self.origin);
+        let told = told(&report, self.origin, &flags);
+        let mut failure = Failure::plain(exit_of(code), told).code(code.as_str());
         // If a correction cannot help, suggest what may be sent instead.
-        for mine in mine.into_iter().flatten().filter(|_| !report.retryable) {
-            for (command, _) in home::moves(&mine, self.me, self.context) {
-                failure = failure.or(command);
-            }
+        if let Some(pr) = self.letter.pr.as_ref().filter(|_| !report.retryable) {
+            let mine = my_reviews::read(&self.me.root, pr, &self.me.agent);
+            failure = self.moves(&mine, failure);
         }
-        if !report
+        if report
             .violations
             .iter()
-            .any(|violation| violation.fix.is_some())
+            .all(|violation| violation.fix.is_none())
         {
             failure = failure.or(self.context.command(&format!("explain {code}")));
         }
-        let data = Posted {
+        failure.data(&Posted {
             report: Some(report),
             ..posted
-        };
-        Err(failure.data(&data))
+        })
     }
 
-    /// Archives the daemon's notice of a refusal that this command prints, because the sender has now read it. The
-    /// notice arrives after the message is in `dead_letter/`, so this may take a moment.
-    fn put_notice_away(&self, id: &str) {
-        let bag = AgentMailboxes::new(&self.me.root, &self.me.agent);
-        let start = Instant::now();
-        while start.elapsed() < NOTICE_PATIENCE {
-            match answers::refusal_notice(&bag, id) {
-                Ok(Some(notice)) => {
-                    // If another worker took the notice, that one deals with it.
-                    let _ = bag.put_away(&notice);
-                    return;
-                }
-                Ok(None) => std::thread::sleep(Duration::from_millis(10)),
-                Err(_) => return,
-            }
-        }
+    /// Suggests what this agent may send in these reviews.
+    fn moves(&self, reviews: &[MyReview], failure: Failure) -> Failure {
+        let moves = reviews
+            .iter()
+            .flat_map(|mine| home::moves(mine, self.me, self.context));
+        moves.fold(failure, |failure, (command, _)| failure.or(command))
     }
 
     fn waiting(&self, posted: Posted) -> Failure {
@@ -420,92 +285,40 @@ impl Outgoing<'_> {
         );
         let next = self.context.command_on("trace", &posted.id, "");
         let failure = Failure::plain(Exit::Temporary, message).next(next);
-        failure.data(&Posted {
-            outcome: "waiting",
-            serving,
-            ..posted
-        })
+        failure.data(&Posted { serving, ..posted })
     }
 
     /// Prints what would be written and what the daemon would decide; exits as sending would.
-    fn dry(
-        &self,
-        id: &MessageId,
-        checked: &CheckedMessage,
-        at: DateTime<Utc>,
-    ) -> Result<Exit, Failure> {
-        let mut posted = Posted::new(id, "dry_run", None);
-        let forecast = Forecast::of(&self.me.root, &self.me.agent, checked, at);
-        let said = forecast.told();
-        let refused = forecast.report.as_ref().map(|report| {
-            let message = format!(
-                "a dry run: nothing was written, and it uses no attempt. The daemon's decision would now be:\n{}",
-                told(self.context, report, self.origin)
-            );
-            (exit_of(report.refused), report.refused, message)
-        });
-        posted.forecast = Some(forecast);
+    fn dry(mut self, checked: &CheckedMessage, at: DateTime<Utc>) -> Result<Exit, Failure> {
+        self.note(checked);
+        let Me { root, agent } = self.me;
+        let mut posted = Posted::new(self.id, "dry_run", None);
         posted.message_text = Some(checked.text().to_owned());
         if let MessagePacket::New(new) = checked.packet() {
             posted.packet = Some(new.path.to_string());
             posted.packet_text = Some(new.text.clone());
         }
-        if let Some((exit, code, message)) = refused {
-            let failure = Failure::plain(exit, message)
-                .code(code.as_str())
-                .data(&posted);
-            return Err(failure.next(self.context.command(&format!("explain {code}"))));
-        }
-        let outbox = spool::dirs::of_agent(self.me.agent.as_str(), spool::dirs::OUTBOX);
-        let outbox = format!("{outbox}/{}", file_name(id));
-        self.say(posted, |posted| {
-            let packet = posted.packet.iter().zip(&posted.packet_text);
-            let mut files: String = packet
-                .map(|(path, text)| format!("# {path}\n{text}"))
-                .collect();
-            files += &format!(
-                "# {outbox}\n{}",
-                posted.message_text.as_deref().unwrap_or_default()
+        let forecast = Forecast::of(root, agent, checked, at);
+        let refused = forecast.report.clone();
+        posted.forecast = Some(forecast);
+        if let Some(report) = refused {
+            let code = report.refused;
+            let flags = flags(&(self.context.command_line)(), self.origin);
+            let message = format!(
+                "a dry run: nothing was written, and it uses no attempt. The daemon's decision would now be:\n{}",
+                told(&report, self.origin, &flags)
             );
-            files
-                + &said
-                    .iter()
-                    .map(|line| format!("# {line}\n"))
-                    .collect::<String>()
-        })
+            return Err(Failure::plain(exit_of(code), message)
+                .code(code.as_str())
+                .data(&posted)
+                .next(self.context.command(&format!("explain {code}"))));
+        }
+        let outbox = spool::dirs::of_agent(agent.as_str(), spool::dirs::OUTBOX);
+        let path = format!("{outbox}/{}", file_name(self.id));
+        self.say(posted, Vec::new(), Vec::new(), |posted| posted.dry(&path))
     }
 
-    /// The command that waits for an answer, if the message asks for one.
-    fn next(&self, id: &str) -> Option<String> {
-        let words = match self.letter.kind {
-            MessageType::Review(ReviewKind::Request) => {
-                format!("wait --for verdict --pr {}", self.letter.pr.as_ref()?)
-            }
-            MessageType::Text(
-                TextKind::Question | TextKind::TaskRequest | TextKind::BrainstormRequest,
-            ) => {
-                let sign = if id.starts_with('-') { '=' } else { ' ' };
-                format!("wait --for reply --id{sign}{id}")
-            }
-            MessageType::Review(
-                ReviewKind::Feedback | ReviewKind::Addressed | ReviewKind::Lgtm,
-            )
-            | MessageType::Text(
-                TextKind::Notification
-                | TextKind::FollowUp
-                | TextKind::Handoff
-                | TextKind::HandoffComplete
-                | TextKind::BrainstormFollowup,
-            ) => return None,
-        };
-        Some(self.context.command(&words))
-    }
-
-    fn say(&self, posted: Posted, said: impl FnOnce(&Posted) -> String) -> Result<Exit, Failure> {
-        self.say_with(posted, Vec::new(), Vec::new(), said)
-    }
-
-    fn say_with(
+    fn say(
         &self,
         posted: Posted,
         next: Vec<(String, &'static str)>,
@@ -529,48 +342,39 @@ impl Outgoing<'_> {
     }
 }
 
-/// The exit code for a refused message.
-fn exit_of(code: Code) -> Exit {
-    if matches!(
-        code,
-        Code::QualityGateViolation | Code::ApprovalWithoutEvidence
-    ) {
-        Exit::GateRefused
-    } else if code == Code::IdCollision {
-        Exit::Failed
-    } else {
-        Exit::InvalidMessage
-    }
-}
-
-/// The warning to an author whose request has no digest of its diff.
-fn no_diff(why: &str) -> (&'static str, String) {
-    (
-        "no_diff_digest",
-        format!("the request names no diff: {}", escaped(why)),
-    )
-}
-
-fn cannot_read(error: &std::io::Error) -> Failure {
-    Failure::plain(
-        Exit::Temporary,
-        format!("the mailboxes cannot be read: {error}"),
-    )
+/// The options of the command that was run, each after the field that it sets.
+fn flags(command_line: &clap::Command, origin: WordsFrom<'_>) -> Vec<(String, String)> {
+    let name = match origin {
+        WordsFrom::Flags | WordsFrom::Yaml(_) | WordsFrom::Packet(_) => "send",
+        WordsFrom::Response | WordsFrom::Findings { .. } => "feedback",
+    };
+    let sent = command_line.find_subcommand(name).into_iter();
+    let options = sent.flat_map(clap::Command::get_arguments);
+    options
+        .filter_map(|option| {
+            let field = match option.get_id().as_str() {
+                "head" => "validated_head",
+                field => field,
+            };
+            Some((field.to_owned(), format!("--{}", option.get_long()?)))
+        })
+        .collect()
 }
 
 #[cfg(test)]
 mod tests {
+    use clap::CommandFactory as _;
+
+    use super::super::SettledCli;
     use super::*;
 
     #[test]
-    fn a_refusal_is_by_the_gate_or_of_the_message_or_of_its_id() {
-        for (code, exit) in [
-            (Code::QualityGateViolation, Exit::GateRefused),
-            (Code::ApprovalWithoutEvidence, Exit::GateRefused),
-            (Code::IdCollision, Exit::Failed),
-            (Code::ActionMissing, Exit::InvalidMessage),
-        ] {
-            assert_eq!(exit_of(code), exit, "{code}");
-        }
+    fn a_field_is_called_by_the_flag_of_the_command_that_was_run() {
+        let named = |origin, flag: &str| {
+            let pair = ("validated_head".to_owned(), flag.to_owned());
+            flags(&SettledCli::command(), origin).contains(&pair)
+        };
+        assert!(named(WordsFrom::Flags, "--validated-head"));
+        assert!(named(WordsFrom::Response, "--head"));
     }
 }

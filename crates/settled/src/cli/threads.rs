@@ -2,7 +2,7 @@
 
 use cockpit::words::add_words;
 use inspect::status::threads::{Histories, Threads};
-use mailbox::my_reviews::Move;
+use mailbox::my_reviews::{self, Move};
 use mailbox::said::Said;
 use review::{Review, ReviewKey};
 use serde::Serialize;
@@ -64,7 +64,7 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<Exit, Failure> {
     let mut answer = CommandOutput::new(all);
     let mine = me
         .as_ref()
-        .map(|me| home::reviews_of(&args.target.which().pr, me));
+        .map(|me| my_reviews::read(&me.root, &args.target.which().pr, &me.agent));
     let moves: Vec<_> = mine
         .iter()
         .flatten()

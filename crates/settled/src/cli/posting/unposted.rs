@@ -1,23 +1,24 @@
 //! The reason a message was not written, with what its sender may do instead.
 
 use mailbox::compose::draft::DraftError;
+use mailbox::compose::outbox::file_name;
 use mailbox::compose::post::PostError;
-use mailbox::my_reviews::{Move, MyReview};
-use message_schema::Code;
-use message_schema::id::MessageId;
+use mailbox::my_reviews::{self, Move, MyReview};
+use message_schema::{Code, ReportedViolation};
+use validate_message::Violations;
+use views::posted::invalid;
 
-use super::Outgoing;
+use super::{Outgoing, flags};
+use crate::cli::context::Me;
 use crate::cli::failure::Failure;
-use crate::cli::home;
-use crate::cli::posted::invalid;
 use crate::exit::Exit;
 
 impl Outgoing<'_> {
     /// The failure to post, classified by who has to act.
-    pub(super) fn failed(&self, id: &MessageId, error: &PostError) -> Failure {
+    pub(super) fn failed(&self, error: &PostError) -> Failure {
         match error {
             PostError::Draft(error) => self.no_draft(error),
-            PostError::Invalid(violations) => invalid(self.context, id, violations, self.origin),
+            PostError::Invalid(violations) => self.invalid(violations),
             PostError::Mailboxes(_) | PostError::NoPlace | PostError::Gone(_) => {
                 Failure::plain(Exit::Temporary, error.to_string())
             }
@@ -27,50 +28,54 @@ impl Outgoing<'_> {
         }
     }
 
-    /// True if this agent has had reviews of the pull request and none is open.
-    fn is_over(&self) -> bool {
-        let reviews = self
-            .letter
-            .pr
-            .as_ref()
-            .map(|pr| home::reviews_of(pr, self.me));
-        let reviews = reviews.unwrap_or_default();
-        let is_open = |mine: &MyReview| matches!(mine.whose, Move::Yours | Move::Theirs);
-        self.letter.kind.is_review() && !reviews.is_empty() && !reviews.iter().any(is_open)
+    fn invalid(&self, violations: &Violations) -> Failure {
+        let file = file_name(self.id);
+        let flags = flags(&(self.context.command_line)(), self.origin);
+        let violations = violations.iter();
+        let violations =
+            violations.map(|violation| self.origin.told(violation.reported(&file), &file, &flags));
+        let violations: Vec<ReportedViolation> = violations.collect();
+        // A fix says more than the explanation of the code.
+        let has_fix = violations.iter().any(|violation| violation.fix.is_some());
+        let failure = invalid(self.id, violations);
+        match failure.code.filter(|_| !has_fix) {
+            Some(code) => failure.next(self.context.command(&format!("explain {code}"))),
+            None => failure,
+        }
     }
 
     fn no_draft(&self, error: &DraftError) -> Failure {
+        let Me { root, agent } = self.me;
+        let pr = self
+            .letter
+            .pr
+            .as_ref()
+            .filter(|_| self.letter.kind.is_review());
+        let mine = pr.map_or_else(Vec::new, |pr| my_reviews::read(root, pr, agent));
+        let is_open = |mine: &MyReview| matches!(mine.whose, Move::Yours | Move::Theirs);
         match error {
-            DraftError::Nobody if self.is_over() => {
-                let mut failure =
-                    Failure::plain(Exit::InvalidMessage, "nothing was written:".to_owned());
-                let pr = self.letter.pr.as_ref();
-                for mine in pr.iter().flat_map(|pr| home::reviews_of(pr, self.me)) {
+            DraftError::Nobody if !mine.is_empty() && !mine.iter().any(is_open) => {
+                let mut message = "nothing was written:".to_owned();
+                for mine in &mine {
                     let whose = match mine.whose {
                         Move::Person => "a person decides",
                         Move::Yours | Move::Theirs | Move::Nobody => "the review is over",
                     };
-                    failure.message += &format!("\n{}: {}; {whose}", mine.review, mine.phase);
-                    for (command, _) in home::moves(&mine, self.me, self.context) {
-                        failure = failure.or(command);
-                    }
+                    message += &format!("\n{}: {}; {whose}", mine.review, mine.phase);
                 }
-                failure.code(Code::ReviewClosed.as_str())
+                let failure = Failure::plain(Exit::InvalidMessage, message);
+                let failure = failure.code(Code::ReviewClosed.as_str());
+                self.moves(&mine, failure)
             }
             DraftError::Nobody if self.letter.pr.is_none() && self.letter.kind.is_review() => {
                 let message = "no pull request given: use --pr NUMBER";
                 Failure::plain(Exit::Usage, message.to_owned())
             }
             DraftError::Nobody => {
-                let agents = workspace::directory::agents(&self.me.root).unwrap_or_default();
-                let others = agents
-                    .iter()
-                    .filter(|agent| **agent != self.me.agent)
-                    .map(ToString::to_string);
-                let message = format!(
-                    "{error}; use --to with one of {}",
-                    others.collect::<Vec<_>>().join(", ")
-                );
+                let agents = workspace::directory::agents(root).unwrap_or_default();
+                let others = agents.iter().filter(|other| *other != agent);
+                let others: Vec<String> = others.map(ToString::to_string).collect();
+                let message = format!("{error}; use --to with one of {}", others.join(", "));
                 Failure::plain(Exit::Usage, message)
             }
             DraftError::Foreign { .. } => Failure::new(Exit::Usage, error),

@@ -1,11 +1,14 @@
 //! Holds a message that is being written: its fields as given, right or wrong, and the text made of them. The validator
 //! judges them.
 
+use std::fmt;
+
 use chrono::{DateTime, Utc};
 use message_schema::envelope::{MessageType, Priority, Timestamp};
 use message_schema::id::{AgentName, MessageId};
 use message_schema::{parse, render_document, render_draft};
-use serde::{Serialize, Serializer};
+use serde::de::{MapAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
 use validate_message::{PacketInput, Violation, Violations, check};
 
@@ -85,6 +88,21 @@ impl Fields {
         }
     }
 
+    /// Sets every value of a struct under its own name, except for nulls: those were not given.
+    pub fn put_all(&mut self, values: &impl Serialize) {
+        let text = serde_json::to_string(values).expect("text keys and plain values are JSON");
+        let given = serde_json::from_str::<Fields>(&text).expect("a struct is a mapping");
+        for (name, value) in given.0 {
+            self.put_given(&name, Some(value).filter(|value| !value.is_null()));
+        }
+    }
+
+    /// Gives a value another name, in its place.
+    pub fn rename(&mut self, from: &str, to: &str) {
+        let named = self.0.iter_mut().filter(|(name, _)| name == from);
+        named.for_each(|(name, _)| to.clone_into(name));
+    }
+
     /// Sets a value unless the name already has one.
     pub fn fill(&mut self, name: &str, value: impl Into<Value>) {
         if self.get(name).is_none() {
@@ -119,6 +137,31 @@ impl FromIterator<(String, Value)> for Fields {
 impl Serialize for Fields {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_map(self.0.iter().map(|(name, value)| (name, value)))
+    }
+}
+
+/// Reads the values in their order, which a `serde_json::Map` does not keep.
+impl<'de> Deserialize<'de> for Fields {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct InOrder;
+
+        impl<'de> Visitor<'de> for InOrder {
+            type Value = Fields;
+
+            fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+                out.write_str("a mapping")
+            }
+
+            fn visit_map<M: MapAccess<'de>>(self, mut map: M) -> Result<Fields, M::Error> {
+                let mut fields = Fields::default();
+                while let Some(field) = map.next_entry()? {
+                    fields.0.push(field);
+                }
+                Ok(fields)
+            }
+        }
+
+        deserializer.deserialize_map(InOrder)
     }
 }
 
@@ -199,6 +242,27 @@ mod tests {
     use message_schema::envelope::TextKind;
 
     use super::*;
+
+    #[test]
+    fn given_values_are_put_in_the_order_of_their_struct_and_renamed_in_place() {
+        #[derive(Serialize)]
+        struct Given {
+            zeal: u8,
+            branch: Option<&'static str>,
+            head: Option<&'static str>,
+            cost: f64,
+        }
+        let mut fields = Fields::default();
+        fields.put_all(&Given {
+            zeal: 1,
+            branch: None,
+            head: Some("abc1234"),
+            cost: 0.5,
+        });
+        fields.rename("head", "validated_head");
+        let text = serde_json::to_string(&fields).expect("JSON");
+        assert_eq!(text, r#"{"zeal":1,"validated_head":"abc1234","cost":0.5}"#);
+    }
 
     #[test]
     fn a_wrong_value_reaches_the_validator_as_it_was_given() {

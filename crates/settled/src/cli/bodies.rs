@@ -1,12 +1,14 @@
-//! The options for the content of a message: the fields of its envelope and of the four bodies of the review loop. The
-//! validator decides which values are right.
+//! The options for the content of a message: the fields of its envelope and of the four bodies of the review loop. An
+//! option is written under its own name, and the validator decides which values are right.
 
+use std::convert::Infallible;
 use std::path::{Path, PathBuf};
 
 use mailbox::compose::draft::{MessageDraft, PacketGiven};
 use mailbox::compose::message::Fields;
 use message_schema::envelope::{MessageType, Priority, ReviewKind};
 use message_schema::id::{AgentName, PrNumber};
+use serde::Serialize;
 use serde_json::Value;
 use workspace::directory::agent_name;
 
@@ -70,7 +72,7 @@ pub(super) struct EnvelopeArgs {
 }
 
 /// The cost of a response.
-#[derive(Clone, Debug, Default, clap::Args)]
+#[derive(Clone, Debug, Default, clap::Args, Serialize)]
 #[command(next_help_heading = COST)]
 pub(super) struct Telemetry {
     /// The model that wrote the message
@@ -94,7 +96,7 @@ pub(super) struct Telemetry {
 }
 
 /// The fields of a `review_request`.
-#[derive(Clone, Debug, clap::Args)]
+#[derive(Clone, Debug, clap::Args, Serialize)]
 #[command(next_help_heading = REQUEST)]
 pub(super) struct Request {
     /// The branch under review
@@ -110,6 +112,7 @@ pub(super) struct Request {
     #[arg(long, value_name = "SHA", alias = "base")]
     base_sha: Option<String>,
     /// The git repository to diff in
+    #[serde(skip)]
     #[arg(long, value_name = "DIR", default_value = ".")]
     repo_dir: PathBuf,
     /// The repository, if the workspace serves several
@@ -125,9 +128,11 @@ pub(super) struct Request {
     #[arg(long, value_name = "N")]
     max_rounds: Option<u64>,
     /// A command an lgtm must record as passing; repeatable
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     #[arg(long, value_name = "COMMAND", alias = "validation-command")]
     validation_commands: Vec<String>,
     /// An external action the author expects; repeatable
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     #[arg(long, value_name = "TEXT", alias = "side-effect")]
     side_effects: Vec<String>,
     /// `review` or `verify`
@@ -145,7 +150,7 @@ pub(super) struct Request {
 }
 
 /// The fields of a `review_addressed`.
-#[derive(Clone, Debug, clap::Args)]
+#[derive(Clone, Debug, clap::Args, Serialize)]
 #[command(next_help_heading = ADDRESSED)]
 pub(super) struct Addressed {
     /// The commit with the fixes
@@ -155,18 +160,21 @@ pub(super) struct Addressed {
     #[arg(long, value_name = "TEXT")]
     changes_summary: Option<String>,
     /// A file changed by the fixes; repeatable
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     #[arg(long, value_name = "PATH", alias = "touched-file", num_args = 1..)]
     touched_files: Vec<String>,
     /// An addressed finding; repeatable [default: all]
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     #[arg(long, value_name = "ID", alias = "addressed-finding-id", num_args = 1..)]
     addressed_finding_ids: Vec<String>,
 }
 
 /// The fields of a `review_feedback` and a `review_lgtm`, and the fields that several types share.
-#[derive(Clone, Debug, clap::Args)]
+#[derive(Clone, Debug, clap::Args, Serialize)]
 #[command(next_help_heading = RESPONSE)]
 pub(super) struct ResponseArgs {
     /// The findings packet; a file outside the workspace is copied into it
+    #[serde(skip)]
     #[arg(long, value_name = "FILE", alias = "packet")]
     findings_packet: Option<PathBuf>,
     /// The round [default: the review's]
@@ -185,23 +193,24 @@ pub(super) struct ResponseArgs {
     #[arg(long, value_name = "BOOL")]
     merge_ready: Option<bool>,
     /// A file with a list of nits; `-` is standard input
+    #[serde(skip)]
     #[arg(long, value_name = "FILE")]
     nits: Option<PathBuf>,
     /// The reviewed commit, or the commit with the fixes
     #[arg(long, value_name = "SHA")]
     validated_head: Option<String>,
     /// A note from a person, recorded but without effect; text or JSON
-    #[arg(long, value_name = "TEXT")]
-    human_direction: Option<String>,
+    #[arg(long, value_name = "TEXT", value_parser = free)]
+    human_direction: Option<Value>,
     /// External actions left undone; text or JSON
-    #[arg(long, value_name = "TEXT")]
-    withheld_side_effects: Option<String>,
+    #[arg(long, value_name = "TEXT", value_parser = free)]
+    withheld_side_effects: Option<Value>,
     /// OACP's older list of nits; text or JSON
-    #[arg(long, value_name = "TEXT")]
-    follow_ups: Option<String>,
+    #[arg(long, value_name = "TEXT", value_parser = free)]
+    follow_ups: Option<Value>,
     /// More fields about the cost; JSON
-    #[arg(long, value_name = "JSON")]
-    telemetry: Option<String>,
+    #[arg(long, value_name = "JSON", value_parser = free)]
+    telemetry: Option<Value>,
 }
 
 impl EnvelopeArgs {
@@ -232,50 +241,24 @@ impl EnvelopeArgs {
 impl Telemetry {
     /// Adds the given values to the envelope.
     pub(super) fn add(&self, letter: &mut MessageDraft) {
-        let envelope = &mut letter.envelope;
-        envelope.put_given("model", self.model.clone());
-        envelope.put_given("turns", self.turns);
-        envelope.put_given("input_tokens", self.input_tokens);
-        envelope.put_given("output_tokens", self.output_tokens);
-        envelope.put_given("wall_time_s", self.wall_time_s);
-        envelope.put_given("est_cost_usd", self.est_cost_usd);
+        letter.envelope.put_all(self);
     }
 }
 
 impl Request {
     pub(super) fn add(&self, letter: &mut MessageDraft) {
-        // `--head` is the commit that a message is about; each type has its own name for that field.
-        let head = if letter.kind == MessageType::Review(ReviewKind::Request) {
-            "declared_head"
-        } else {
-            "validated_head"
-        };
         letter.repository = Some(self.repo_dir.clone());
-        let body = &mut letter.body;
-        body.put_given("branch", self.branch.clone());
-        body.put_given("diff_summary", self.diff_summary.clone());
-        body.put_given(head, self.declared_head.clone());
-        body.put_given("base_sha", self.base_sha.clone());
-        body.put_given("repo", self.repo.clone());
-        body.put_given("max_turns_reviewer", self.max_turns_reviewer);
-        body.put_given("max_runtime_s_reviewer", self.max_runtime_s_reviewer);
-        body.put_given("max_rounds", self.max_rounds);
-        body.put_given("validation_commands", list(&self.validation_commands));
-        body.put_given("side_effects", list(&self.side_effects));
-        body.put_given("run_trigger", self.run_trigger.clone());
-        body.put_given("handoff_ref", self.handoff_ref.clone());
-        body.put_given("supersedes_message_id", self.supersedes_message_id.clone());
-        body.put_given("supersede_reason", self.supersede_reason.clone());
+        letter.body.put_all(self);
+        // `--head` is the commit that a message is about; each type has its own name for that field.
+        if letter.kind != MessageType::Review(ReviewKind::Request) {
+            letter.body.rename("declared_head", "validated_head");
+        }
     }
 }
 
 impl Addressed {
     pub(super) fn add(&self, letter: &mut MessageDraft) {
-        let body = &mut letter.body;
-        body.put_given("commit_sha", self.commit_sha.clone());
-        body.put_given("changes_summary", self.changes_summary.clone());
-        body.put_given("touched_files", list(&self.touched_files));
-        body.put_given("addressed_finding_ids", list(&self.addressed_finding_ids));
+        letter.body.put_all(self);
     }
 }
 
@@ -289,37 +272,20 @@ impl ResponseArgs {
         if let Some(path) = &self.findings_packet {
             letter.packet = PacketGiven::Path(path.clone());
         }
-        let body = &mut letter.body;
-        body.put_given("round", self.round);
-        body.put_given("blocking_count", self.blocking_count);
-        body.put_given("escalation", self.escalation.clone());
-        body.put_given("quality_gate_result", self.quality_gate_result.clone());
-        body.put_given("merge_ready", self.merge_ready);
-        body.put_given("validated_head", self.validated_head.clone());
-        body.put_given("human_direction", self.human_direction.as_deref().map(free));
-        body.put_given(
-            "withheld_side_effects",
-            self.withheld_side_effects.as_deref().map(free),
-        );
-        body.put_given("follow_ups", self.follow_ups.as_deref().map(free));
-        body.put_given("telemetry", self.telemetry.as_deref().map(free));
+        letter.body.put_all(self);
         if let Some(path) = &self.nits {
-            body.put("nits", input::nits(path)?);
+            letter.body.put("nits", input::nits(path)?);
         }
         Ok(())
     }
 }
 
-fn list(texts: &[String]) -> Option<Value> {
-    (!texts.is_empty()).then(|| Value::from(texts))
-}
-
 /// A value of any type: JSON if it is a list or a mapping, otherwise the text.
-fn free(text: &str) -> Value {
+fn free(text: &str) -> Result<Value, Infallible> {
     let json = serde_json::from_str::<Value>(text)
         .ok()
         .filter(|json| json.is_array() || json.is_object());
-    json.unwrap_or_else(|| text.into())
+    Ok(json.unwrap_or_else(|| text.into()))
 }
 
 pub(super) fn priority(text: &str) -> Result<Priority, String> {

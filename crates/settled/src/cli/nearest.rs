@@ -127,8 +127,6 @@ fn meant(whole: &Command, above: &[String], word: &str) -> Vec<Vec<String>> {
         return vec![shown];
     }
     let all = paths(whole);
-    let last = |path: &[String]| path.last().cloned().unwrap_or_default();
-    let below = |path: &&Vec<String>| path.len() > above.len() && path.starts_with(above);
     if above.is_empty() {
         let mut said = SAID.lines().filter_map(|line| line.split_once(": "));
         if let Some((_, ours)) = said.find(|(theirs, _)| *theirs == plain) {
@@ -139,65 +137,41 @@ fn meant(whole: &Command, above: &[String], word: &str) -> Vec<Vec<String>> {
         }
     }
     // Look for the same name elsewhere, then a misspelling here, then one anywhere.
-    let same: Vec<_> = all
-        .iter()
-        .filter(|path| last(path) == plain)
-        .cloned()
-        .collect();
+    let named = |paths: &[Vec<String>], name: &str| -> Vec<Vec<String>> {
+        let is_named = |path: &&Vec<String>| path.last().is_some_and(|last| last == name);
+        paths.iter().filter(is_named).cloned().collect()
+    };
+    let same = named(&all, &plain);
     if !same.is_empty() {
         return same;
     }
-    let near = |paths: Vec<&Vec<String>>| {
-        let found = nearest(
-            &plain,
-            paths
-                .iter()
-                .filter_map(|path| path.last().map(String::as_str)),
-        );
-        let found = found.map(str::to_owned);
-        paths
-            .into_iter()
-            .filter(|path| found.as_ref() == path.last())
-            .take(2)
-            .cloned()
-            .collect::<Vec<_>>()
+    let near = |paths: &[Vec<String>]| {
+        let names = paths.iter().filter_map(|path| path.last());
+        let found = nearest(&plain, names.map(String::as_str));
+        let mut found = found.map_or_else(Vec::new, |found| named(paths, found));
+        found.truncate(2);
+        found
     };
-    let here = near(
-        all.iter()
-            .filter(below)
-            .filter(|path| path.len() == above.len() + 1)
-            .collect(),
-    );
+    let is_here = |path: &&Vec<String>| path.len() == above.len() + 1 && path.starts_with(above);
+    let here: Vec<_> = all.iter().filter(is_here).cloned().collect();
+    let here = near(&here);
     if here.is_empty() && above.is_empty() {
-        near(all.iter().collect())
-    } else {
-        here
+        return near(&all);
     }
+    here
 }
 
 /// All commands as their names, first-level ones first.
 fn paths(whole: &Command) -> Vec<Vec<String>> {
-    let visible = |command: &Command| {
-        command
-            .get_subcommands()
-            .filter(|below| !below.is_hide_set())
-            .cloned()
-            .collect::<Vec<_>>()
-    };
-    let first = visible(whole);
-    let mut all: Vec<Vec<String>> = first
-        .iter()
-        .map(|it| vec![it.get_name().to_owned()])
-        .collect();
-    for command in &first {
-        let below = visible(command);
-        all.extend(
-            below
-                .iter()
-                .map(|it| vec![command.get_name().to_owned(), it.get_name().to_owned()]),
-        );
+    fn visible(command: &Command) -> impl Iterator<Item = &Command> {
+        let all = command.get_subcommands();
+        all.filter(|below| !below.is_hide_set())
     }
-    all
+    let name = |command: &Command| command.get_name().to_owned();
+    let first = visible(whole).map(|it| vec![name(it)]);
+    let second =
+        visible(whole).flat_map(|it| visible(it).map(move |below| vec![name(it), name(below)]));
+    first.chain(second).collect()
 }
 
 #[cfg(test)]

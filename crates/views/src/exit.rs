@@ -1,5 +1,6 @@
 //! The exit codes, stable and documented in `docs/cli.md`.
 
+use std::io;
 use std::process::ExitCode;
 
 /// The exit code of a command.
@@ -25,6 +26,17 @@ pub enum Exit {
     GateRefused = 8,
     /// Temporarily impossible: try again.
     Temporary = 9,
+}
+
+impl Exit {
+    /// The exit code for a file that cannot be read or written.
+    pub fn of_io(error: &io::Error) -> Self {
+        if error.kind() == io::ErrorKind::PermissionDenied {
+            Self::Identity
+        } else {
+            Self::Failed
+        }
+    }
 }
 
 impl From<Exit> for ExitCode {

@@ -260,7 +260,7 @@ fn send_again(args: &RetryArgs, context: &Context) -> Result<Exit, Failure> {
             .next(next));
     }
     let name = put_back(root, &letter.agent, &letter.report.file, &original)
-        .map_err(|error| Failure::new(exit_of(&error.source), &error))?;
+        .map_err(|error| Failure::new(Exit::of_io(&error.source), &error))?;
     let path = format!(
         "{}/{name}",
         spool::dirs::of_agent(letter.agent.as_str(), spool::dirs::OUTBOX)
@@ -317,17 +317,9 @@ fn no_original(error: &NoOriginal) -> Failure {
     let exit = match error {
         NoOriginal::Gone => Exit::NotFound,
         NoOriginal::Unfit => Exit::InvalidMessage,
-        NoOriginal::Unreadable { source, .. } => exit_of(source),
+        NoOriginal::Unreadable { source, .. } => Exit::of_io(source),
     };
     Failure::new(exit, error)
-}
-
-fn exit_of(error: &std::io::Error) -> Exit {
-    if error.kind() == std::io::ErrorKind::PermissionDenied {
-        Exit::Identity
-    } else {
-        Exit::Failed
-    }
 }
 
 /// The dead letters of the agent that asks or, without one, of all agents.

@@ -315,12 +315,10 @@ pub(super) fn messages(
 
 /// The failure for a mailbox that cannot be read.
 pub(super) fn unreadable(directory: &Path, error: &io::Error) -> Failure {
-    let exit = if error.kind() == io::ErrorKind::PermissionDenied {
-        Exit::Identity
-    } else {
-        Exit::Failed
-    };
-    Failure::plain(exit, format!("{}: {error}", directory.display()))
+    Failure::plain(
+        Exit::of_io(error),
+        format!("{}: {error}", directory.display()),
+    )
 }
 
 /// Finds the message with this id or file name.
@@ -373,10 +371,7 @@ fn shown(path: &Path) -> String {
 fn failed_to_move(error: &MoveError) -> Failure {
     let exit = match error {
         MoveError::Gone(_) => Exit::Failed,
-        MoveError::Io { source, .. } if source.kind() == io::ErrorKind::PermissionDenied => {
-            Exit::Identity
-        }
-        MoveError::Io { .. } => Exit::Failed,
+        MoveError::Io { source, .. } => Exit::of_io(source),
     };
     let failure = Failure::new(exit, error);
     Failure {

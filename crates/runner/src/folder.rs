@@ -38,7 +38,7 @@ const LAST_BYTES: i64 = 4096;
 const SAID_BYTES: i64 = 64 * 1024;
 
 /// The command that a keeper starts, with its surroundings.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Launch {
     /// The program and its arguments.
     pub command: Vec<String>,

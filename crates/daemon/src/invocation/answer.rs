@@ -167,14 +167,8 @@ pub fn post(
     {
         return Ok(());
     }
-    let response =
-        response::write(ask, sheet, verdict, WordsFrom::default(), now).map_err(|why| {
-            if is_incomplete(&why) {
-                NotPosted::Incomplete(told(&why))
-            } else {
-                NotPosted::Other(told(&why))
-            }
-        })?;
+    let response = response::write(ask, sheet, verdict, WordsFrom::default(), now);
+    let response = response.map_err(|why| not_posted(&why))?;
     let mut letter = response.draft(ask, verdict);
     let names_commit = letter.body.get("validated_head").is_some();
     match (sheet, reviewed) {
@@ -197,10 +191,8 @@ pub fn post(
         // Only this answer can have this id.
         Ok(_) | Err(PostError::Gone(_)) => Ok(()),
         Err(PostError::Invalid(violations)) => {
-            let codes: Vec<String> = violations
-                .iter()
-                .map(|violation| violation.code.to_string())
-                .collect();
+            let codes = violations.iter().map(|violation| violation.code.as_str());
+            let codes: Vec<&str> = codes.collect();
             Err(format!("its answer is invalid: {}", codes.join(", ")).into())
         }
         Err(error @ PostError::Io { .. }) => {
@@ -213,51 +205,37 @@ pub fn post(
     }
 }
 
-/// True if the answer was understood but leaves something open.
-fn is_incomplete(why: &Unwritten) -> bool {
-    match why {
-        Unwritten::Untitled(_) | Unwritten::Gaps(_) | Unwritten::Gate(_) | Unwritten::Empty => true,
-        Unwritten::Response(error) => match error {
-            NotAResponse::Missing(_)
-            | NotAResponse::NotOpen(_)
-            | NotAResponse::NotResolved(_)
-            | NotAResponse::NotDeferrable(_) => true,
-            NotAResponse::Form(_) | NotAResponse::Field { .. } => false,
-        },
-        Unwritten::Other(_) => false,
-    }
-}
-
-/// Explains it in our own words. Of the agent's text it quotes only a wrong value.
-fn told(why: &Unwritten) -> String {
-    match why {
+/// Explains in our own words why there is no message. Of the agent's text it quotes only a wrong value. An answer that
+/// was understood but leaves something open is incomplete.
+fn not_posted(why: &Unwritten) -> NotPosted {
+    NotPosted::Incomplete(match why {
+        Unwritten::Untitled(_) => "its answer has a finding without a title".to_owned(),
         Unwritten::Gaps(gaps) => {
             let codes: Vec<&str> = gaps.iter().map(|gap| gap.code.as_str()).collect();
-            format!(
-                "its answer does not deal with every open thread: {}",
-                codes.join(", ")
-            )
+            let codes = codes.join(", ");
+            format!("its answer does not deal with every open thread: {codes}")
         }
-        Unwritten::Untitled(_) => "its answer has a finding without a title".to_owned(),
         Unwritten::Gate(broken) => {
-            format!(
-                "its approval does not pass the quality gate: {} clauses are broken",
-                broken.len()
-            )
+            let count = broken.len();
+            format!("its approval does not pass the quality gate: {count} clauses are broken")
         }
-        Unwritten::Response(error) => match error {
-            NotAResponse::Missing(id) => format!("its answer leaves the open thread {id} out"),
-            NotAResponse::NotOpen(id) => {
-                format!("its answer acts on {id}, which is not an open thread")
-            }
-            NotAResponse::Form(_)
-            | NotAResponse::NotResolved(_)
-            | NotAResponse::NotDeferrable(_)
-            | NotAResponse::Field { .. } => unfit(&error.to_string()),
-        },
         Unwritten::Empty => "its feedback raises no finding and keeps no thread open".to_owned(),
-        Unwritten::Other(_) => "its answer is an approval and a refusal at once".to_owned(),
-    }
+        Unwritten::Response(NotAResponse::Missing(id)) => {
+            format!("its answer leaves the open thread {id} out")
+        }
+        Unwritten::Response(NotAResponse::NotOpen(id)) => {
+            format!("its answer acts on {id}, which is not an open thread")
+        }
+        Unwritten::Response(
+            error @ (NotAResponse::NotResolved(_) | NotAResponse::NotDeferrable(_)),
+        ) => unfit(&error.to_string()),
+        Unwritten::Response(error @ (NotAResponse::Form(_) | NotAResponse::Field { .. })) => {
+            return NotPosted::Other(unfit(&error.to_string()));
+        }
+        Unwritten::Other(_) => {
+            return NotPosted::Other("its answer is an approval and a refusal at once".to_owned());
+        }
+    })
 }
 
 #[cfg(test)]

@@ -149,11 +149,10 @@ impl Live {
         let warn_ms = i64::try_from(mailroom.config().runner.warn_s)
             .ok()?
             .saturating_mul(1000);
-        let deadline = mailroom
-            .review(&self.run.review)
-            .and_then(review::Review::deadline);
-        let (at, _) =
-            deadline.filter(|_| !self.is_warned && self.over_since.is_none() && warn_ms > 0)?;
+        if self.is_warned || self.over_since.is_some() || warn_ms <= 0 {
+            return None;
+        }
+        let (at, _) = mailroom.review(&self.run.review)?.deadline()?;
         let left_ms = (at - now.utc).num_milliseconds().saturating_sub(warn_ms);
         Some(now.mono.saturating_add(u64::try_from(left_ms).unwrap_or(0)))
     }

@@ -296,7 +296,7 @@ impl Runner {
                 Ok(settle::Settlement::Wait) => left.push(settling),
                 Ok(settle::Settlement::Done(count)) => {
                     told += count;
-                    if !settling.is_paid_only() && !is_open(mailroom, &settling.run) {
+                    if !settling.is_paid_only && !is_open(mailroom, &settling.run) {
                         start::put_away(mailroom.root(), &settling.run);
                     }
                 }

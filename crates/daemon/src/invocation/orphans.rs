@@ -47,7 +47,7 @@ pub(super) fn see_to(mailroom: &Mailroom, now: Moment) -> Vec<Settling> {
         .filter(|(_, _, open)| open.starts > open.failed_start && open.starts_left() == 0)
         .filter(|(key, ..)| {
             let mut known = settling.iter();
-            !known.any(|known| known.run.review == **key && !known.is_paid_only())
+            !known.any(|known| known.run.review == **key && !known.is_paid_only)
         })
         .map(|(key, ..)| key.clone())
         .collect();

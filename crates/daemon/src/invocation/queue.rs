@@ -234,7 +234,7 @@ impl Runner {
             || self
                 .settling
                 .iter()
-                .any(|settling| settling.run.review == *key && !settling.is_paid_only());
+                .any(|settling| settling.run.review == *key && !settling.is_paid_only);
         has_command && !is_taken && !is_seen_to && open.starts_left() > 0
     }
 

@@ -9,7 +9,7 @@ use message_schema::spend::Spend;
 use review::{Event, FailureCause, ReviewKey, RunFailure};
 use runner::folder::{ExitReason, Launch, RunEnd};
 use runner::stream::cause::{self, Cause, ProgramFailure, Retry, WAIT_S_MAX};
-use runner::stream::{AgentOutput, OutputFormat, Unreadable};
+use runner::stream::{AgentOutput, Unreadable};
 use spool::SpoolError;
 use workspace::clock::Moment;
 
@@ -28,7 +28,7 @@ pub(super) struct Settling {
     /// Its spend as reported so far; its end may report more.
     spend: Spend,
     /// True if only the spend is left to record, since another run answers for the request.
-    is_paid_only: bool,
+    pub(super) is_paid_only: bool,
     since: u64,
     is_posted: bool,
 }
@@ -43,9 +43,7 @@ pub(super) enum Settlement {
 
 impl Settling {
     pub(super) fn new(live: &Live, now: Moment) -> Self {
-        let settling = Self::of(live.run.clone(), live.folder.end(), live.counted, now);
-        let spend = settling.spend.most(live.spend);
-        Self { spend, ..settling }
+        Self::of(live.run.clone(), live.folder.end(), live.counted, now).having_used(live.spend)
     }
 
     /// A run with its end and the number of turns counted so far.
@@ -81,11 +79,6 @@ impl Settling {
         }
     }
 
-    /// True if another run answers for its request.
-    pub(super) fn is_paid_only(&self) -> bool {
-        self.is_paid_only
-    }
-
     /// A run that could not even be prepared.
     pub(super) fn not_started(
         key: &ReviewKey,
@@ -107,14 +100,8 @@ impl Settling {
             request: open.request.clone(),
             start: open.starts,
             launch: Launch {
-                command: Vec::new(),
                 workdir: mailroom.root().to_owned(),
-                checkout: None,
-                validation: None,
-                sandbox: None,
-                reads_prompt: false,
-                output: OutputFormat::Text,
-                seconds_max: 0,
+                ..Launch::default()
             },
         };
         Some(Self::of(run, Some(end), 0, now))
@@ -256,19 +243,16 @@ impl Settling {
             None if failed => by_last_line(),
             None => (why.to_owned(), None),
         };
-        let failure = plain(why);
+        let mut failure = plain(why);
         match named {
-            Some(Cause::NotLoggedIn) => RunFailure {
-                cause: FailureCause::NotLoggedIn,
-                ..failure
-            },
-            Some(Cause::Quota { retry }) => RunFailure {
-                cause: FailureCause::Quota,
-                retry_after: retry.and_then(|retry| instant(retry, now)),
-                ..failure
-            },
-            None => failure,
+            Some(Cause::NotLoggedIn) => failure.cause = FailureCause::NotLoggedIn,
+            Some(Cause::Quota { retry }) => {
+                failure.cause = FailureCause::Quota;
+                failure.retry_after = retry.and_then(|retry| instant(retry, now));
+            }
+            None => {}
         }
+        failure
     }
 
     /// Counts turns and spend, then records the failure. The rules start the command again or ask a person.

@@ -78,14 +78,14 @@ pub(super) fn start(
     if let Some(checkout) = &mut place.checkout {
         checkout.mib_max = mailroom.config().runner.tree_mib_max;
     }
-    let mut values = values(mailroom, key, review, (&folder, &place), now);
+    let until = review
+        .deadline()
+        .map_or(0, |(at, _)| (at - now.utc).num_seconds());
+    let mut values = values(mailroom, key, review, (&folder, &place), until);
     let told = prompt::fill(&template(mailroom.root(), agent)?, &values);
     Folder::write(&folder.prompt(), &told)?;
     values.extend([("prompt", told), ("schema_json", schema)]);
     let filled = |text: &String| prompt::fill_word(text, &values);
-    let until = review
-        .deadline()
-        .map_or(0, |(at, _)| (at - now.utc).num_seconds());
     // All starts of a round share its time. If it was nearly over before, an earlier start has logged that.
     let warn_s = i64::try_from(mailroom.config().runner.warn_s).unwrap_or(i64::MAX);
     let is_warned = open.starts > 1 && until < warn_s;
@@ -172,15 +172,12 @@ fn values(
     key: &ReviewKey,
     review: &Review,
     (folder, place): (&Folder, &CodePlace),
-    now: Moment,
+    seconds: i64,
 ) -> Vec<(&'static str, String)> {
     let turns = review
         .phase
         .invocation()
         .map_or(0, review::Invocation::turns_left);
-    let seconds = review
-        .deadline()
-        .map_or(0, |(at, _)| (at - now.utc).num_seconds());
     let words = &mailroom.config().runner;
     vec![
         ("agent", review.reviewer(key).to_string()),

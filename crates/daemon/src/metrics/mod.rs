@@ -158,11 +158,8 @@ impl Meter {
             .count() as u64;
         // An event may also add to a review that ended earlier; only the end itself sends a notice to the agents.
         for step in &happened.steps {
-            if happened
-                .letters
-                .iter()
-                .any(|letter| ends(letter, &step.review))
-            {
+            let mut letters = happened.letters.iter();
+            if letters.any(|letter| ends(letter, &step.review)) {
                 self.ended_by(step);
             }
         }
@@ -202,27 +199,16 @@ impl Meter {
 }
 
 fn is_budget_spent(letter: &DaemonMessage) -> bool {
-    match letter.says {
-        Says::BudgetSpent { .. } => true,
-        Says::Escalated { .. }
-        | Says::Closed { .. }
-        | Says::Reassigned { .. }
-        | Says::Decided { .. }
-        | Says::Handoff { .. }
-        | Says::SentDiffers { .. } => false,
-    }
+    matches!(letter.says, Says::BudgetSpent { .. })
 }
 
 fn ends(letter: &DaemonMessage, of: &ReviewKey) -> bool {
-    match &letter.says {
+    matches!(
+        &letter.says,
         Says::Escalated { review, .. }
-        | Says::BudgetSpent { review, .. }
-        | Says::Closed { review, .. } => review == of,
-        Says::Reassigned { .. }
-        | Says::Decided { .. }
-        | Says::Handoff { .. }
-        | Says::SentDiffers { .. } => false,
-    }
+            | Says::BudgetSpent { review, .. }
+            | Says::Closed { review, .. } if review == of
+    )
 }
 
 /// Our own word for the reason: text of a reviewer must not become a label.

@@ -9,7 +9,7 @@ use message_schema::id::{AgentName, MessageId, PrNumber};
 use message_schema::schema::Schema;
 use message_schema::{Message, ReadBody, coerce, parse};
 use serde_json::Value;
-use spool::Layout;
+use spool::{FileName, Layout};
 
 use super::outbox::file_name;
 use super::packet::read;
@@ -77,12 +77,8 @@ pub fn accepted(
 fn is_message(path: &Path) -> bool {
     let name = path
         .file_name()
-        .and_then(|name| name.to_str())
-        .unwrap_or_default();
-    !name.starts_with('.')
-        && [".yaml", ".yml", ".json"]
-            .iter()
-            .any(|end| name.ends_with(end))
+        .map(|name| FileName::new(name.as_encoded_bytes()));
+    name.is_some_and(|name| name.is_ok_and(|name| spool::is_candidate(&name)))
 }
 
 /// True if two messages have the same content, except for the time of writing.

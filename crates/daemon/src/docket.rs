@@ -278,9 +278,7 @@ impl Docket {
                 .sort_by_cached_key(|found| self.held.place(&found.agent, &found.file));
         }
         for error in &taken.errors {
-            if !self.alerts.raise_unreadable(error) {
-                tracing::warn!(error = %chain(error), "cannot read a file; will retry");
-            }
+            self.unreadable(error, "cannot read a file; will retry");
         }
         for (agent, file) in &taken.gone {
             self.forget(agent, file);
@@ -305,14 +303,19 @@ impl Docket {
                 }
                 // An I/O error is no reason to refuse a message.
                 Err(error) => {
-                    if !self.alerts.raise_unreadable(&error) {
-                        tracing::warn!(error = %chain(&error), "cannot read a packet; will retry");
-                    }
+                    self.unreadable(&error, "cannot read a packet; will retry");
                     self.intake.give_time(found, moment.mono + RETRY_MS);
                 }
             }
         }
         taken.found.len()
+    }
+
+    /// Alerts operators to a file or outbox that this process may not read; logs any other error.
+    pub(crate) fn unreadable(&mut self, error: &SpoolError, what: &str) {
+        if !self.alerts.raise_unreadable(error) {
+            tracing::warn!(error = %chain(error), "{what}");
+        }
     }
 
     /// Makes the outboxes of a batch rest, in proportion to the time it took to judge, commit and deliver the batch.

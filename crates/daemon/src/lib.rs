@@ -2,17 +2,21 @@
 //! metrics. It knows no review rules, parses no arguments and prints nothing.
 
 mod docket;
+mod fairness;
 pub mod gc;
 mod growing;
 mod held;
+mod housekeeping;
 pub mod invocation;
 pub mod mailroom;
 mod metrics;
 pub mod schedule;
 pub mod serve;
+mod shared_ledger;
 mod step;
 pub mod submit_order;
 mod supervisor;
+mod sweeping;
 mod unknown_sender;
 pub mod validation;
 pub mod watch;

@@ -1,22 +1,15 @@
 //! Takes each message through all its steps in one place: found, judged, committed to the ledger, delivered by the
-//! spool. `events` handles everything besides messages, and `fairness` decides whose turn it is.
+//! spool. `events` handles everything besides messages.
 
 pub mod accept_ledger;
-mod clocks;
 mod events;
-mod fairness;
 mod following;
-mod heartbeats;
-mod hosts;
-mod housekeeping;
 mod operator_alerts;
-mod pass;
 mod policy;
-mod reload;
+mod rounds;
 mod runs;
-pub mod shared;
+mod shared;
 mod start;
-mod sweeping;
 
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
@@ -39,15 +32,18 @@ use workspace::operator_alerts::Alerts;
 use workspace::orders;
 
 use crate::docket::{BatchLimits, Docket, OpenBatch};
+use crate::fairness::Fairness;
 use crate::growing::GrowingOriginals;
+use crate::housekeeping::Housekeeping;
 use crate::metrics::{Meter, TimedTask};
 use crate::schedule::{Schedule, Wakeup};
+use crate::shared_ledger::{LastRecord, SharedLedger};
+use crate::step::StepEnd;
+use crate::sweeping::Sweeping;
 use crate::unknown_sender::UnknownSenders;
 
-pub use self::hosts::HostChangeError;
-pub use self::pass::Pass;
-use self::shared::LastRecord;
-pub use self::shared::{Sharing, SharingState, without_its_key};
+pub use self::shared::HostChangeError;
+pub use crate::shared_ledger::{Sharing, SharingState, without_its_key};
 pub use crate::step::BeforeListing;
 
 /// An error that stops the mailroom.
@@ -85,21 +81,53 @@ pub enum MailroomError {
     },
 }
 
+/// The results of one pass.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Pass {
+    /// Messages accepted.
+    pub accepted: usize,
+    /// Messages refused.
+    pub refused: usize,
+    /// Messages archived as duplicates.
+    pub duplicates: usize,
+    /// Deadlines, decisions and other events recorded.
+    pub events: usize,
+    /// Files made in mailboxes.
+    pub delivered: usize,
+}
+
+impl Pass {
+    /// True if nothing happened.
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// Counts a record that this host judged.
+    fn count(&mut self, record: &Record) {
+        match record {
+            Record::Judged(Judgement::Accepted(_)) => self.accepted += 1,
+            Record::Judged(Judgement::Duplicate(_)) => self.duplicates += 1,
+            Record::Judged(Judgement::Refused(_)) => self.refused += 1,
+            Record::Event(_) => self.events += 1,
+        }
+    }
+}
+
 /// A workspace being served: the only writer of its ledger.
 pub struct Mailroom {
     root: PathBuf,
     config: Config,
     spool: Spool,
     docket: Docket,
-    waits: fairness::Fairness,
+    waits: Fairness,
     unknown_senders: UnknownSenders,
     /// The inboxes from which no request had been taken when the daemon last looked.
     presence: PresenceMemory,
     growing: GrowingOriginals,
-    housekeeping: housekeeping::Housekeeping,
-    sweeping: sweeping::Sweeping,
+    housekeeping: Housekeeping,
+    sweeping: Sweeping,
     /// The ledger that several hosts share, if this is one of them.
-    shared: Option<shared::SharedLedger>,
+    shared: Option<SharedLedger>,
     /// The messages and events that this host judged and the ledger took since the mailroom was opened.
     judged: Pass,
     pub(crate) meter: Meter,
@@ -164,7 +192,7 @@ impl Mailroom {
             opened.recovery.snapshot.unwrap_or(0),
             opened.recovery.snapshot_bytes,
         );
-        let housekeeping = housekeeping::Housekeeping::new(root.to_owned(), config.clone(), kept);
+        let housekeeping = Housekeeping::new(root.to_owned(), config.clone(), kept);
         if let Err(error) = orders::make(root) {
             tracing::warn!(error = %chain(&error), "cannot create the directory for orders, or protect it from other users");
         }
@@ -177,17 +205,17 @@ impl Mailroom {
             config,
             spool: opened.spool,
             docket,
-            waits: fairness::Fairness::default(),
+            waits: Fairness::default(),
             unknown_senders: UnknownSenders::default(),
             presence: PresenceMemory::default(),
             growing: GrowingOriginals::default(),
             housekeeping,
-            sweeping: sweeping::Sweeping::default(),
-            shared: sharing.map(|sharing| shared::SharedLedger::new(sharing, known, last, past)),
+            sweeping: Sweeping::default(),
+            shared: sharing.map(|sharing| SharedLedger::new(sharing, known, last, past)),
             judged: Pass::default(),
             meter: Meter::start(),
         };
-        mailroom.call_the_whole_roll()?;
+        mailroom.call_the_roll(StepEnd(None))?;
         // A start without a snapshot has needed several times what serving needs.
         os_calls::give_back_memory();
         Ok((mailroom, opened.recovery))
@@ -230,7 +258,7 @@ impl Mailroom {
 
     /// Notes that the watcher saw a change in the directory of orders.
     pub fn hint_order(&mut self) {
-        self.waits.any_orders = true;
+        self.waits.all_listed = false;
     }
 
     /// Judges at most one batch of what is ready, commits it with one sync, and delivers it.
@@ -276,10 +304,11 @@ impl Mailroom {
         delivered?;
         self.docket
             .rest(&outboxes, self.meter.since(began), moment.mono);
-        if self.is_turn_of_takes(moment) {
+        if self.waits.is_turn_of_takes(&self.docket.intake, moment) {
             self.record_takes(moment, &mut pass)?;
         }
-        if let Some(orders) = self.whose_turn(orders, moment) {
+        let intake = &self.docket.intake;
+        if let Some(orders) = self.waits.whose_turn(orders, intake, moment) {
             self.process_orders(&orders, moment, &mut pass)?;
         }
         if self.docket.intake.next_wakeup() != Some(0) {
@@ -323,19 +352,23 @@ impl Mailroom {
                 self.meter.took(TimedTask::Commit, self.meter.since(began));
                 self.docket.log_takes.taken();
                 self.committed(&committed, &batch.records, pass);
-                for entry in &committed {
-                    if batch.growing.contains(&entry.seq) {
-                        self.growing.watch(entry);
-                    }
-                }
+                let is_growing = |entry: &&Committed| batch.growing.contains(&entry.seq);
+                let growing = committed.iter().filter(is_growing);
+                growing.for_each(|entry| self.growing.watch(entry));
                 Ok(committed.into_iter().zip(batch.records).collect())
             }
             Err(error @ SpoolError::NotTaken { .. }) => {
                 self.take_back();
-                if let Some(bytes_max) = self.too_large(&judged, moment) {
+                let shared = self.shared.as_mut();
+                let too_large =
+                    shared.and_then(|shared| shared.take_too_large(judged.is_empty(), moment));
+                if let Some(bytes_max) = too_large {
                     self.docket.log_takes.too_large(&judged, bytes_max);
                 }
-                self.recall(judged);
+                // All of it was finished.
+                for (agent, file) in judged {
+                    self.docket.hint(&agent, &file, spool::Hint::Finished);
+                }
                 Err(error)
             }
             Err(error) => {
@@ -394,7 +427,24 @@ impl Mailroom {
     /// mark, so all waits start again.
     fn take_back(&mut self) {
         self.docket.tentative.roll_back();
-        self.waits = fairness::Fairness::default();
+        self.waits = Fairness::default();
+    }
+
+    /// Starts a task of housekeeping that is due. Call it when there is nothing else to do and everything that can be
+    /// synced is durable.
+    pub fn rest(&mut self, moment: Moment) {
+        self.housekeeping
+            .rest(&mut self.spool, &mut self.docket, moment);
+    }
+
+    /// Ends the housekeeping, and makes a snapshot if one is due.
+    pub fn close(&mut self) {
+        self.housekeeping.close(&mut self.spool, &mut self.docket);
+    }
+
+    /// True if a snapshot has enough new records, or a task of housekeeping has not ended. Reads no file.
+    pub fn wants_rest(&self) -> bool {
+        self.housekeeping.wants_rest(&self.spool)
     }
 
     /// True if the next checkpoint syncs the whole file system, and so waits for everything that others wrote there.
@@ -436,8 +486,8 @@ impl Mailroom {
             return schedule;
         }
         schedule.set(Wakeup::Look, self.docket.intake.next_wakeup());
-        schedule.set(Wakeup::Orders, self.orders_due());
-        schedule.set(Wakeup::Deadline, self.deadlines_due());
+        schedule.set(Wakeup::Orders, self.waits.orders_due());
+        schedule.set(Wakeup::Deadline, self.waits.deadlines_due());
         let mut coming = self.state().deadlines().map(|(at, _)| at - now.utc);
         if let Some(left) = coming.find(|left| *left > TimeDelta::zero()) {
             let left = u64::try_from(left.num_milliseconds()).unwrap_or(u64::MAX);
@@ -523,14 +573,9 @@ fn log(entry: &Committed, record: &Record, agents: &[AgentName]) {
         Record::Judged(Judgement::Accepted(_) | Judgement::Duplicate(_))
         | Record::Event(EventRecord::Happened(_)) => None,
     };
-    let from = entry
-        .original
-        .as_ref()
-        .map(|original| original.outbox.as_str());
-    let file = entry
-        .original
-        .as_ref()
-        .map(|original| original.file.to_string());
+    let original = entry.original.as_ref();
+    let from = original.map(|original| original.outbox.as_str());
+    let file = original.map(|original| original.file.to_string());
     tracing::info!(seq = entry.seq, verdict = %entry.kind, code, from, file, id = entry.id, review = entry.review);
     let unread = record
         .letters()

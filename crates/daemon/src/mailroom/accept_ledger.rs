@@ -4,12 +4,11 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use review::{Event, LedgerAccepted, ReportedEvent};
+use review::{Event, LedgerAccepted};
 use spool::{Digest, Os, Spool};
 use workspace::clock::Clock;
 
-use super::{Mailroom, MailroomError, Pass};
-use crate::docket::OpenBatch;
+use super::{Mailroom, MailroomError};
 
 /// Accepts the ledger that ends with `head`, records who did it and why, and returns the record's number.
 pub fn accept(root: &Path, head: Digest, by: String, reason: String) -> Result<u64, MailroomError> {
@@ -21,15 +20,7 @@ pub fn accept(root: &Path, head: Digest, by: String, reason: String) -> Result<u
         reason,
         head: head.to_string(),
     });
-    let moment = Clock::start().read();
-    let mut batch = OpenBatch::default();
-    let told = ReportedEvent {
-        order: None,
-        event: &event,
-    };
-    let record = mailroom.judge_event(told, moment);
-    mailroom.add(&mut batch, record, moment);
-    mailroom.commit(batch, moment, &mut Pass::default())?;
+    mailroom.record_event(&event, None, Clock::start().read())?;
     mailroom.spool.set_snapshots_aside()?;
     mailroom.close();
     Ok(recovery.records + 1)

@@ -5,6 +5,7 @@ use std::ffi::{OsStr, OsString};
 
 use chrono::{DateTime, Utc};
 use judgement::RequestFile;
+use message_schema::id::MessageId;
 use review::{Deadline, Event, EventRecord, ReportedEvent, ReviewKey, Which};
 use spool::{Mailbox, SpoolError};
 use workspace::clock::{self, Moment};
@@ -13,12 +14,29 @@ use workspace::untaken_requests::Delivered;
 
 use super::{HostChangeError, Mailroom, Pass};
 use crate::docket::OpenBatch;
+use crate::fairness::DueDeadline;
+use crate::step::BeforeListing;
+use crate::sweeping::OutboxStep;
 use workspace::error::chain;
 
 /// The most orders that are committed together.
 const BATCH_MAX: usize = 64;
 
 impl Mailroom {
+    /// Lists the directory of orders, then the outboxes; returns the orders before which nothing can be found any more.
+    pub(super) fn find_orders(
+        &mut self,
+        moment: Moment,
+        before: &mut BeforeListing<'_>,
+    ) -> Vec<OsString> {
+        let round = self.next_round();
+        let Some(listed) = self.waits.list_orders(&self.root, round, moment) else {
+            return Vec::new();
+        };
+        let swept = self.sweep_on(listed.1, before);
+        self.waits.swept_before(listed, swept, moment)
+    }
+
     pub(super) fn process_orders(
         &mut self,
         orders: &[OsString],
@@ -66,11 +84,7 @@ impl Mailroom {
                     continue;
                 }
             } else if !self.state().has_order(&order.id) {
-                let told = ReportedEvent {
-                    order: Some(&order.id),
-                    event: &order.event,
-                };
-                let record = self.judge_event(told, moment);
+                let record = self.judge_event(&order.event, Some(&order.id), moment);
                 self.add(&mut batch, record, moment);
             }
             processed.push(name);
@@ -144,13 +158,7 @@ impl Mailroom {
                 continue;
             };
             let event = Event::Taken(Which::at_work(&key, review.reviewer(&key)));
-            match self.judge_event(
-                ReportedEvent {
-                    order: None,
-                    event: &event,
-                },
-                moment,
-            ) {
+            match self.judge_event(&event, None, moment) {
                 record @ EventRecord::Happened(_) => self.add(&mut batch, record, moment),
                 // Nobody asked, so nobody waits for the answer, and the next sweep would repeat it.
                 EventRecord::Declined(declined) => {
@@ -178,6 +186,46 @@ impl Mailroom {
         Ok(pass)
     }
 
+    /// Ends the waits whose deadline has come, if it is their turn.
+    pub fn keep_deadlines_in_turn(&mut self, moment: Moment) -> Result<Pass, SpoolError> {
+        let mut pass = Pass::default();
+        let due = self.due_deadlines(moment);
+        let mut step = OutboxStep {
+            spool: &mut self.spool,
+            docket: &mut self.docket,
+            shared: self.shared.as_ref(),
+            end: self.sweeping.step_end(),
+            before: &mut |_, _| (),
+        };
+        let in_turn = self.waits.deadlines_in_turn(due, &mut step, moment);
+        if !in_turn.is_empty() {
+            self.record_takes(moment, &mut pass)?;
+            self.end_waits(&in_turn, moment, &mut pass)?;
+        }
+        Ok(pass)
+    }
+
+    /// The deadlines that have come and that this host may fire.
+    fn due_deadlines(&self, moment: Moment) -> Vec<DueDeadline> {
+        if !self.is_in_step() {
+            return Vec::new();
+        }
+        let state = self.state();
+        let due = state.deadlines().take_while(|(at, _)| *at <= moment.utc);
+        due.filter(|(_, review)| self.may_fire(review, moment))
+            .map(|(at, review)| {
+                let reviewer = state
+                    .review(review)
+                    .map_or(&review.reviewer, |known| known.reviewer(review));
+                DueDeadline {
+                    at,
+                    parties: [review.author.clone(), reviewer.clone()],
+                    review: review.clone(),
+                }
+            })
+            .collect()
+    }
+
     /// Ends the waits of these reviews; the caller has recorded the takes. A take, or the end of another of these
     /// waits, may have given a review more time.
     pub(super) fn end_waits(
@@ -196,11 +244,7 @@ impl Mailroom {
                     review: key.clone(),
                     which,
                 };
-                let event = ReportedEvent {
-                    order: None,
-                    event: &event,
-                };
-                let record = self.marked_away(self.judge_event(event, moment));
+                let record = self.marked_away(self.judge_event(&event, None, moment));
                 self.add(&mut batch, record, moment);
             }
             self.commit(batch, moment, pass)?;
@@ -214,9 +258,29 @@ impl Mailroom {
         (at <= moment.utc && self.may_fire(key, moment)).then_some(which)
     }
 
-    pub(super) fn judge_event(&self, reported: ReportedEvent<'_>, moment: Moment) -> EventRecord {
+    /// Judges an event, and with it the id of the order that reports it, if one does.
+    pub(super) fn judge_event(
+        &self,
+        event: &Event,
+        order: Option<&MessageId>,
+        moment: Moment,
+    ) -> EventRecord {
+        let reported = ReportedEvent { order, event };
         let judge = self.docket.tentative.judge(self.judged_at(moment).utc);
         judge.event(reported, &mut clock::new_message_id)
+    }
+
+    /// Judges an event and commits it alone.
+    pub(super) fn record_event(
+        &mut self,
+        event: &Event,
+        order: Option<&MessageId>,
+        moment: Moment,
+    ) -> Result<(), SpoolError> {
+        let record = self.judge_event(event, order, moment);
+        let mut batch = OpenBatch::default();
+        self.add(&mut batch, record, moment);
+        self.commit(batch, moment, &mut Pass::default())
     }
 
     /// Adds a decision to the batch.

@@ -15,8 +15,8 @@ use spool::{Entry, HostName, SpoolError};
 use workspace::clock::Moment;
 use workspace::index;
 
-use super::shared::{LastRecord, SharedLedger, Sharing, SharingState};
 use super::{Mailroom, Pass};
+use crate::shared_ledger::{LastRecord, SharedLedger, Sharing, SharingState};
 
 /// The pause, in milliseconds, between two looks at a log with a record that this host does not take over.
 const REFUSED_MS: u64 = 5_000;
@@ -25,8 +25,11 @@ impl Mailroom {
     /// Finds out what nobody knew, and takes over what is new. Says whether anything may be judged here now.
     pub(super) fn follow(&mut self, moment: Moment) -> Result<bool, SpoolError> {
         let may_judge = self.follow_log(moment);
-        self.exchange_heartbeats(moment);
-        self.compare_clocks(moment);
+        let ledger = self.spool.layout().ledger();
+        if let Some(shared) = &mut self.shared {
+            shared.exchange_heartbeats(&self.root, self.spool.head(), moment);
+            shared.compare_clocks(&mut self.docket.alerts, ledger, moment);
+        }
         self.tell_standing();
         Ok(may_judge? && !self.is_frozen())
     }

@@ -4,7 +4,7 @@
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
-use review::{Event, ReportedEvent, SentDiffers};
+use review::{Event, SentDiffers};
 use rustix::fs::{Access, access};
 use rustix::io::Errno;
 use spool::{FileName, Lane, Layout, Parked, SpoolError, dirs};
@@ -77,7 +77,7 @@ impl Mailroom {
     /// scans, so that its original has time to arrive.
     pub fn look_for_unknown_senders(&mut self, moment: Moment) {
         let agents = std::sync::Arc::clone(self.docket.agents());
-        let end = self.step_end();
+        let end = self.sweeping.step_end();
         let mut context = ScanContext {
             known_deliveries: &self.docket.known_deliveries,
             alerts: &mut self.docket.alerts,
@@ -101,11 +101,8 @@ impl Mailroom {
             .changed(&self.root, &self.spool.view(), moment)?;
         let mut batch = OpenBatch::default();
         for differs in &changed {
-            let reported = ReportedEvent {
-                order: None,
-                event: &Event::SentDiffers(differs.clone()),
-            };
-            let record = self.judge_event(reported, moment);
+            let event = Event::SentDiffers(differs.clone());
+            let record = self.judge_event(&event, None, moment);
             self.add(&mut batch, record, moment);
         }
         self.commit(batch, moment, &mut Pass::default())?;

@@ -1,5 +1,6 @@
-//! Changes the policy of all hosts from a host whose own policy already differs. The daemon of such a host judges
-//! nothing; recording its policy for all hosts is one of two commands that let it continue.
+//! Judges by another config: a reloaded one between two passes, whole or not at all, and among several hosts the policy
+//! of all. The daemon of a host whose own policy differs judges nothing; recording its policy for all hosts is one of two
+//! commands that let it continue.
 
 use std::ffi::OsString;
 use std::mem::replace;
@@ -13,10 +14,68 @@ use workspace::config::{self, Config};
 use workspace::error::chain;
 use workspace::orders;
 
-use super::shared::SharedLedger;
-use super::{Mailroom, Pass};
+use super::{Mailroom, MailroomError, Pass, keep_apart};
+use crate::metrics::Gauges;
+use crate::shared_ledger::SharedLedger;
 
 impl Mailroom {
+    /// The current config.
+    pub fn config(&self) -> &Config {
+        &self.config
+    }
+
+    /// Applies this config from the next judgement, and returns true if it differs. Earlier decisions hold: the ledger
+    /// records what each of them took from the config. Changes nothing and fails if the config gives agents users of
+    /// their own and this process does not run as the daemon's user.
+    pub fn reconfigure(&mut self, config: Config) -> Result<bool, MailroomError> {
+        if config == self.config {
+            return Ok(false);
+        }
+        if self.shared.is_some() && config.policy([]) != self.config.policy([]) {
+            return Err(MailroomError::OtherPolicy);
+        }
+        if !config.users().is_empty() {
+            keep_apart(&self.root)?;
+        }
+        self.spool
+            .limit_segments(config.ledger.segment_mib * 1024 * 1024);
+        self.housekeeping.reconfigure(config.clone());
+        let agents = Arc::clone(self.docket.agents());
+        self.docket.reconfigure(&config, agents);
+        self.config = config;
+        Ok(true)
+    }
+
+    /// Updates the gauges of the metrics.
+    pub fn gauge(&mut self, config_refused: bool) {
+        let reviews = self.state().phases();
+        self.meter.gauges = Gauges {
+            agents: self.docket.agents().len(),
+            reviews,
+            unjudged: self.unread(),
+            undelivered: self.spool.waiting(),
+            parked: self.spool.parked().len(),
+            ledger_bytes: self
+                .spool
+                .ledger_bytes()
+                .unwrap_or(self.meter.gauges.ledger_bytes),
+            config_refused,
+            hosts: self.hosts_gauge(),
+        };
+    }
+
+    /// Summarizes the mailroom's state in one line, without text of agents.
+    pub fn status_line(&self) -> String {
+        let state = self.state();
+        let open = state.open_reviews().count();
+        let waiting = self.spool.waiting() + self.unread();
+        format!(
+            "{} agents, {open} reviews open, {} messages accepted, {waiting} waiting",
+            self.docket.agents().len(),
+            state.accepted()
+        )
+    }
+
     /// Records the orders that change the policy, if only its policy stops this host. Until they are recorded, the
     /// common policy applies here too: this host takes over the rest of the log under it.
     pub(super) fn change_policy(
@@ -28,12 +87,12 @@ impl Mailroom {
             return Ok(());
         }
         // The next sweep or hint makes the daemon look again.
-        self.waits.any_orders = false;
+        self.waits.all_listed = true;
         let orders = self.policy_orders(moment);
         let Some((config, theirs)) = self.their_policy().filter(|_| !orders.is_empty()) else {
             return Ok(());
         };
-        self.waits.any_orders = true;
+        self.waits.all_listed = false;
         let (own_config, own_policy) = self.judge_by(config, theirs);
         let recorded = match self.follow_log(moment) {
             Ok(true) => self.process_orders(&orders, moment, pass),
@@ -51,7 +110,7 @@ impl Mailroom {
 
     /// True if there may be an order that lets this host continue.
     pub(super) fn may_change_policy(&self) -> bool {
-        self.waits.any_orders && self.is_stopped_by_policy()
+        !self.waits.all_listed && self.is_stopped_by_policy()
     }
 
     fn is_stopped_by_policy(&self) -> bool {
@@ -93,11 +152,8 @@ impl Mailroom {
         });
         names.retain(|name| {
             let order = orders::read(&self.root, name, moment.utc);
-            order.is_ok_and(|order| {
-                order.is_some_and(|order| {
-                    matches!(order.event, Event::Host(HostChange::PolicyChanged { .. }))
-                })
-            })
+            let event = order.ok().flatten().map(|order| order.event);
+            matches!(event, Some(Event::Host(HostChange::PolicyChanged { .. })))
         });
         names
     }

@@ -8,8 +8,8 @@ use judgement::brief::{brief, file::text};
 use mailbox::compose::ask::{self, Ask};
 use message_schema::id::AgentName;
 use message_schema::spend::Spend;
-use review::{Event, EventRecord, Invocation, ReportedEvent, Review, ReviewKey, RunSpend, UsedUp};
-use spool::SpoolError;
+use review::{Event, EventRecord, Invocation, Review, ReviewKey, RunSpend, UsedUp};
+use spool::{FileName, SpoolError};
 use workspace::clock::Moment;
 use workspace::ledger_end::{self, RECORDS_AT_FIRST};
 
@@ -72,11 +72,7 @@ impl Mailroom {
     /// True if the agent's outbox holds a file that may be a message, or cannot be listed.
     pub(crate) fn has_mail(&self, agent: &AgentName) -> bool {
         let is_message = |name: &OsStr| {
-            let name = name.as_encoded_bytes();
-            !name.starts_with(b".")
-                && [b".yaml".as_slice(), b".yml", b".json"]
-                    .iter()
-                    .any(|end| name.ends_with(end))
+            FileName::new(name.as_encoded_bytes()).is_ok_and(|name| spool::is_candidate(&name))
         };
         let listed = std::fs::read_dir(self.spool.layout().outbox(agent.as_str()));
         listed.map_or(true, |mut listed| {
@@ -125,7 +121,7 @@ impl Mailroom {
 
     /// Judges an event of a command and commits it before returning; true if it changes anything.
     pub(crate) fn record_run(&mut self, event: &Event, moment: Moment) -> Result<bool, SpoolError> {
-        match self.judge_event(ReportedEvent { order: None, event }, moment) {
+        match self.judge_event(event, None, moment) {
             record @ EventRecord::Happened(_) => {
                 let mut batch = OpenBatch::default();
                 let request = self.handed_on(&record)?;

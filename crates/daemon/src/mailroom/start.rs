@@ -10,8 +10,7 @@ use spool::log::Head;
 use spool::{Ahead, Entry, Fold, RowKey, Rows, Since, SpoolError, Tail, VisitError};
 use workspace::index::LedgerIndex;
 
-use super::heartbeats::{PAST_MAX, PastHeads};
-use super::shared::LastRecord;
+use crate::shared_ledger::{LastRecord, PAST_MAX, PastHeads};
 
 /// The pause between two progress lines. A shorter start logs none.
 const PAUSE: Duration = Duration::from_secs(2);

@@ -5,14 +5,14 @@ use std::path::PathBuf;
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::thread::JoinHandle;
 
-use spool::{SnapshotInfo, SpoolError};
+use spool::{SnapshotInfo, Spool, SpoolError};
 use workspace::clock::Moment;
 use workspace::config::Config;
+use workspace::error::chain;
 use workspace::index::LedgerIndex;
 
-use super::Mailroom;
+use crate::docket::Docket;
 use crate::gc::{self, Sweep};
-use workspace::error::chain;
 
 /// The bytes of new records after which a snapshot is due, however few the records are.
 const SNAPSHOT_BYTES: u64 = 4 * 1024 * 1024;
@@ -21,7 +21,7 @@ const SNAPSHOT_BYTES: u64 = 4 * 1024 * 1024;
 const DAY_MS: u64 = 24 * 60 * 60 * 1000;
 
 /// The housekeeping of one mailroom.
-pub(super) struct Housekeeping {
+pub(crate) struct Housekeeping {
     root: PathBuf,
     config: Config,
     /// The last record of the newest snapshot, or of the last attempt, and the size of the ledger then, in bytes.
@@ -51,7 +51,7 @@ enum FinishedTask {
 impl Housekeeping {
     /// `last_snapshot` is the last record of the snapshot that the start restored and the bytes of the ledger before
     /// it; 0 if there was none.
-    pub(super) fn new(root: PathBuf, config: Config, last_snapshot: (u64, u64)) -> Self {
+    pub(crate) fn new(root: PathBuf, config: Config, last_snapshot: (u64, u64)) -> Self {
         Self {
             root,
             config,
@@ -63,8 +63,79 @@ impl Housekeeping {
     }
 
     /// Uses another config from the next task on.
-    pub(super) fn reconfigure(&mut self, config: Config) {
+    pub(crate) fn reconfigure(&mut self, config: Config) {
         self.config = config;
+    }
+
+    /// Starts a task that is due. Call it when there is nothing else to do and everything that can be synced is durable.
+    pub(crate) fn rest(&mut self, spool: &mut Spool, docket: &mut Docket, moment: Moment) {
+        if let Some(finished) = self.poll() {
+            finished.handle(docket);
+        }
+        // An agent that closes its mailbox parks that lane for as long as it likes: nothing else must wait for it.
+        if self.is_busy || !spool.is_delivered() {
+            return;
+        }
+        if self.is_snapshot_due(spool) {
+            self.begin_snapshot(spool, docket);
+        }
+        if !self.is_busy && self.config.retention.automatic && moment.mono >= self.sweep_at {
+            self.sweep_at = moment.mono.saturating_add(DAY_MS);
+            let (root, keep) = (self.root.clone(), self.config.retention);
+            self.begin(move || {
+                FinishedTask::Sweep(gc::sweep(&root, &keep, moment.utc, gc::Mode::Remove))
+            });
+        }
+    }
+
+    /// Ends the task that is running, and makes a snapshot if one is due: a run that never rested had no other time for
+    /// it.
+    pub(crate) fn close(&mut self, spool: &mut Spool, docket: &mut Docket) {
+        if let Some(finished) = self.wait() {
+            finished.handle(docket);
+        }
+        if self.is_snapshot_due(spool) {
+            self.begin_snapshot(spool, docket);
+            if let Some(finished) = self.wait() {
+                finished.handle(docket);
+            }
+        }
+    }
+
+    /// True if a snapshot has enough new records, or the result of a task has not been handled. Reads no file.
+    pub(crate) fn wants_rest(&self, spool: &Spool) -> bool {
+        self.is_busy || self.has_records_for_snapshot(spool)
+    }
+
+    fn has_records_for_snapshot(&self, spool: &Spool) -> bool {
+        self.new_records(spool) >= self.config.ledger.snapshot_records
+    }
+
+    fn new_records(&self, spool: &Spool) -> u64 {
+        spool.next_seq() - 1 - self.last_snapshot.0
+    }
+
+    /// True if the ledger grew enough since the last snapshot.
+    fn is_snapshot_due(&self, spool: &Spool) -> bool {
+        let (_, bytes) = self.last_snapshot;
+        let is_long = || {
+            spool
+                .ledger_bytes()
+                .is_ok_and(|now| now - bytes.min(now) >= SNAPSHOT_BYTES)
+        };
+        self.has_records_for_snapshot(spool) || (self.new_records(spool) > 0 && is_long())
+    }
+
+    fn begin_snapshot(&mut self, spool: &mut Spool, docket: &mut Docket) {
+        // While a lane that is not parked has work, try again later.
+        let Ok(Some(maker)) = spool.snapshot_maker() else {
+            return;
+        };
+        self.last_snapshot = (spool.next_seq() - 1, spool.ledger_bytes().unwrap_or(0));
+        let make = move || FinishedTask::Snapshot(maker.make(&mut LedgerIndex::default()));
+        if self.begin(make) {
+            docket.begin_snapshot();
+        }
     }
 
     /// Hands a task to the worker; false if no thread could be started.
@@ -106,6 +177,28 @@ impl Housekeeping {
     }
 }
 
+impl FinishedTask {
+    /// Logs the result. The daemon frees everything that a new snapshot holds and reads it from there; the system gets
+    /// that memory, and what the worker freed.
+    fn handle(self, docket: &mut Docket) {
+        match self {
+            Self::Snapshot(Ok(made)) => {
+                docket.rest_on(&made.rows);
+                os_calls::give_back_memory();
+                tracing::info!(records = made.seq, bytes = made.bytes, "made a snapshot");
+            }
+            Self::Snapshot(Err(error)) => {
+                docket.give_up_snapshot();
+                tracing::warn!(error = %chain(&error), "could not make a snapshot; the next start reads more of the ledger");
+            }
+            Self::Sweep(Ok(sweep)) => sweep.log(),
+            Self::Sweep(Err(error)) => {
+                tracing::warn!(error = %chain(&error), "could not look for old files; will retry in a day");
+            }
+        }
+    }
+}
+
 impl Worker {
     fn start() -> Option<Self> {
         let (tasks, waiting) = mpsc::channel::<Task>();
@@ -127,107 +220,6 @@ impl Worker {
             finished,
             thread,
         })
-    }
-}
-
-impl Mailroom {
-    /// Starts a task that is due. Call it when there is nothing else to do and everything that can be synced is durable.
-    pub fn rest(&mut self, moment: Moment) {
-        if let Some(finished) = self.housekeeping.poll() {
-            self.end_task(finished);
-        }
-        // An agent that closes its mailbox parks that lane for as long as it likes: nothing else must wait for it.
-        if self.housekeeping.is_busy || !self.spool.is_delivered() {
-            return;
-        }
-        if self.is_snapshot_due() {
-            self.begin_snapshot();
-        }
-        if !self.housekeeping.is_busy
-            && self.housekeeping.config.retention.automatic
-            && moment.mono >= self.housekeeping.sweep_at
-        {
-            self.housekeeping.sweep_at = moment.mono.saturating_add(DAY_MS);
-            let (root, keep) = (
-                self.housekeeping.root.clone(),
-                self.housekeeping.config.retention,
-            );
-            let sweep =
-                move || FinishedTask::Sweep(gc::sweep(&root, &keep, moment.utc, gc::Mode::Remove));
-            self.housekeeping.begin(sweep);
-        }
-    }
-
-    /// Ends the housekeeping, and makes a snapshot if one is due: a run that never rested had no other time for it.
-    pub fn close(&mut self) {
-        if let Some(finished) = self.housekeeping.wait() {
-            self.end_task(finished);
-        }
-        if self.is_snapshot_due() {
-            self.begin_snapshot();
-            if let Some(finished) = self.housekeeping.wait() {
-                self.end_task(finished);
-            }
-        }
-    }
-
-    /// True if a snapshot has enough new records, or the result of a task has not been handled. Reads no file.
-    pub fn wants_rest(&self) -> bool {
-        self.housekeeping.is_busy || self.has_records_for_snapshot()
-    }
-
-    fn has_records_for_snapshot(&self) -> bool {
-        self.new_records() >= self.housekeeping.config.ledger.snapshot_records
-    }
-
-    fn new_records(&self) -> u64 {
-        self.spool.next_seq() - 1 - self.housekeeping.last_snapshot.0
-    }
-
-    /// True if the ledger grew enough since the last snapshot.
-    fn is_snapshot_due(&self) -> bool {
-        let (_, bytes) = self.housekeeping.last_snapshot;
-        let is_long = || {
-            self.spool
-                .ledger_bytes()
-                .is_ok_and(|now| now - bytes.min(now) >= SNAPSHOT_BYTES)
-        };
-        self.has_records_for_snapshot() || (self.new_records() > 0 && is_long())
-    }
-
-    fn begin_snapshot(&mut self) {
-        // While a lane that is not parked has work, try again later.
-        let Ok(Some(maker)) = self.spool.snapshot_maker() else {
-            return;
-        };
-        self.housekeeping.last_snapshot = (
-            self.spool.next_seq() - 1,
-            self.spool.ledger_bytes().unwrap_or(0),
-        );
-        let make = move || FinishedTask::Snapshot(maker.make(&mut LedgerIndex::default()));
-        if self.housekeeping.begin(make) {
-            self.docket.begin_snapshot();
-        }
-    }
-
-    /// Logs the result of a task. The daemon frees everything that a new snapshot holds and reads it from there; the
-    /// system gets that memory, and what the worker freed.
-    fn end_task(&mut self, finished: FinishedTask) {
-        match finished {
-            FinishedTask::Snapshot(Ok(made)) => {
-                self.docket.rest_on(&made.rows);
-                os_calls::give_back_memory();
-                tracing::info!(records = made.seq, bytes = made.bytes, "made a snapshot");
-            }
-            FinishedTask::Snapshot(Err(error)) => {
-                self.docket.give_up_snapshot();
-                tracing::warn!(error = %chain(&error), "could not make a snapshot; the next start reads more of the ledger");
-            }
-            FinishedTask::Sweep(Ok(sweep)) => sweep.log(),
-            FinishedTask::Sweep(Err(error)) => {
-                tracing::warn!(error = %chain(&error), "could not look for old files; will retry in a day");
-            }
-        }
     }
 }
 

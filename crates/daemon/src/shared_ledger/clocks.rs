@@ -2,20 +2,18 @@
 //! say. A clock that is far ahead would move every later record and deadline, because no record may be older than the one
 //! before it. So its host records nothing, and no host takes over what such a host records, until the clocks have caught up.
 
+use std::path::PathBuf;
+
 use chrono::{DateTime, TimeDelta, Utc};
 use spool::HostName;
 use workspace::clock::Moment;
 use workspace::heartbeat::CLOCKS_APART_MAX;
-use workspace::operator_alerts::{Alert, AlertKind};
+use workspace::operator_alerts::{Alert, AlertKind, Alerts};
 
-use super::Mailroom;
-use super::shared::SharedLedger;
+use super::SharedLedger;
 
 /// The farthest that a clock may be ahead before its records count as wrong. Clocks that are less wrong stop nobody.
 const AHEAD_MAX: TimeDelta = TimeDelta::minutes(5);
-
-/// A host, and the time of its record that was ahead of this host's clock when it came.
-pub(super) type RecordAhead = (HostName, DateTime<Utc>);
 
 /// The time by which clocks are judged, as its lead over this host's clock.
 enum Reference {
@@ -67,7 +65,7 @@ fn apart(ahead: TimeDelta) -> bool {
 
 impl SharedLedger {
     /// Notes a record of another host, which came at `now` and raised the time of the last record from `before`.
-    pub(super) fn note_time(&mut self, host: &HostName, before: DateTime<Utc>, now: DateTime<Utc>) {
+    pub(crate) fn note_time(&mut self, host: &HostName, before: DateTime<Utc>, now: DateTime<Utc>) {
         let at = self.last.at;
         // A record that only keeps the time of the one before it says nothing about its host.
         if *host != self.sharing.host && at > before {
@@ -98,7 +96,7 @@ impl SharedLedger {
     }
 
     /// The reason that this host must not record anything by its clock.
-    pub(super) fn clock_too_far_ahead(&self, now: DateTime<Utc>) -> Option<String> {
+    pub(crate) fn clock_too_far_ahead(&self, now: DateTime<Utc>) -> Option<String> {
         let ahead = now - self.compared(now)?;
         (ahead > AHEAD_MAX).then(|| {
             let minutes = AHEAD_MAX.num_minutes();
@@ -110,15 +108,29 @@ impl SharedLedger {
 
     /// The latest time that a record of another host may have now. A clock of this host that is behind is no reason to
     /// wait if the log's or most hosts' is not.
-    pub(super) fn latest_record(&self, now: DateTime<Utc>) -> DateTime<Utc> {
+    pub(crate) fn latest_record(&self, now: DateTime<Utc>) -> DateTime<Utc> {
         let compared = self.compared(now);
         now.max(compared.unwrap_or(now)) + AHEAD_MAX
     }
 
     /// The time by which this host fires deadlines: not before one has come by the other clocks too.
-    pub(super) fn deadline_clock(&self, now: DateTime<Utc>) -> DateTime<Utc> {
+    pub(crate) fn deadline_clock(&self, now: DateTime<Utc>) -> DateTime<Utc> {
         let compared = self.compared(now);
         now.min(compared.unwrap_or(now))
+    }
+
+    /// Tells operators whose clock is wrong; `ledger` is the place of the alert.
+    pub(crate) fn compare_clocks(&self, alerts: &mut Alerts, ledger: PathBuf, moment: Moment) {
+        let said = self.wrong_clocks(moment.utc);
+        if said.is_empty() {
+            alerts.clear(|alert| alert.kind == AlertKind::HostClock);
+        } else {
+            alerts.raise(Alert {
+                kind: AlertKind::HostClock,
+                path: ledger,
+                what: said.join("; "),
+            });
+        }
     }
 
     /// One sentence for each clock that is wrong, or that may be.
@@ -152,26 +164,6 @@ impl SharedLedger {
             ));
         }
         said
-    }
-}
-
-impl Mailroom {
-    /// Tells operators whose clock is wrong.
-    pub(super) fn compare_clocks(&mut self, moment: Moment) {
-        let Some(shared) = &mut self.shared else {
-            return;
-        };
-        let said = shared.wrong_clocks(moment.utc);
-        let alerts = &mut self.docket.alerts;
-        if said.is_empty() {
-            alerts.clear(|alert| alert.kind == AlertKind::HostClock);
-        } else {
-            alerts.raise(Alert {
-                kind: AlertKind::HostClock,
-                path: self.spool.layout().ledger(),
-                what: said.join("; "),
-            });
-        }
     }
 }
 

@@ -3,6 +3,7 @@
 //! it hears. A log that shows hosts different histories looks sound to each of them.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::path::Path;
 
 use chrono::{DateTime, TimeDelta, Utc};
 use spool::log::{Batch, Head};
@@ -10,22 +11,21 @@ use spool::{Digest, HostName};
 use workspace::clock::Moment;
 use workspace::heartbeat::{self, HeardHost, HostState};
 
-use super::shared::{SharedLedger, SharingState};
-use super::{Mailroom, Sharing};
+use super::{SharedLedger, Sharing, SharingState};
 
 /// The number of ended daemon runs of other hosts to remember.
 const ENDED_MAX: usize = 1_000;
 
 /// The number of past ends of this host's ledger to remember. A host that is further behind is compared once it has caught up.
-pub(super) const PAST_MAX: usize = 10_000;
+pub(crate) const PAST_MAX: usize = 10_000;
 
 /// The last ends that this host's ledger had, the oldest first.
 #[derive(Default)]
-pub(super) struct PastHeads(VecDeque<Head>);
+pub(crate) struct PastHeads(VecDeque<Head>);
 
 impl PastHeads {
     /// Notes the end after one more record.
-    pub(super) fn note(&mut self, head: Head) {
+    pub(crate) fn note(&mut self, head: Head) {
         if self.0.back().is_some_and(|last| last.seq >= head.seq) {
             return;
         }
@@ -36,7 +36,7 @@ impl PastHeads {
     }
 
     /// Notes the end after each record of a batch.
-    pub(super) fn note_batch(&mut self, batch: &Batch) {
+    pub(crate) fn note_batch(&mut self, batch: &Batch) {
         let seqs = batch.entries().iter().map(|entry| entry.seq);
         seqs.filter_map(|seq| batch.head_at(seq))
             .for_each(|head| self.note(head));
@@ -51,7 +51,7 @@ impl PastHeads {
 
 /// The heartbeats of the other hosts, and this host's next one.
 #[derive(Default)]
-pub(super) struct Heartbeats {
+pub(crate) struct Heartbeats {
     heard: BTreeMap<HostName, HeardHost>,
     /// Daemon runs of other hosts that a later run replaced, the oldest first.
     ended: VecDeque<(HostName, DateTime<Utc>)>,
@@ -66,13 +66,17 @@ pub(super) struct Heartbeats {
 
 impl Heartbeats {
     /// The hosts that are heard now, each with the lead of its clock over this host's.
-    pub(super) fn clocks(
+    pub(crate) fn clocks(
         &self,
         now: DateTime<Utc>,
     ) -> impl Iterator<Item = (&HostName, TimeDelta)> {
+        self.heard_at(now)
+            .map(|heard| (&heard.state.host, heard.clock_ahead()))
+    }
+
+    fn heard_at(&self, now: DateTime<Utc>) -> impl Iterator<Item = &HeardHost> {
         let is_heard = move |heard: &&HeardHost| (now - heard.heard_at).abs() <= heartbeat::SILENT;
-        let heard = self.heard.values().filter(is_heard);
-        heard.map(|heard| (&heard.state.host, heard.clock_ahead()))
+        self.heard.values().filter(is_heard)
     }
 
     /// A host that follows the log, was heard lately, and has another record than this host: its name, the record's number,
@@ -82,9 +86,7 @@ impl Heartbeats {
         past: &PastHeads,
         now: DateTime<Utc>,
     ) -> Option<(&HostState, Digest, Digest)> {
-        let is_heard = |heard: &&HeardHost| (now - heard.heard_at).abs() <= heartbeat::SILENT;
-        let mut heard = self.heard.values().filter(is_heard);
-        heard.find_map(|HeardHost { state, .. }| {
+        self.heard_at(now).find_map(|HeardHost { state, .. }| {
             let (theirs, ours) = (state.digest?, past.digest(state.seq)?);
             let differs = theirs != ours && state.standing == SharingState::InStep.word();
             differs.then_some((state, theirs, ours))
@@ -121,7 +123,7 @@ impl Heartbeats {
 
 impl SharedLedger {
     /// The record that a host of another history has in the place of one here, and how they differ.
-    pub(super) fn other_history(&self, now: DateTime<Utc>) -> Option<(u64, String)> {
+    pub(crate) fn other_history(&self, now: DateTime<Utc>) -> Option<(u64, String)> {
         let found = self.heartbeats.other_history(&self.past, now);
         let is_known = |host| self.sharing.fleet.key(host).is_some();
         let (HostState { host, seq, .. }, theirs, ours) =
@@ -170,15 +172,9 @@ impl SharedLedger {
         beats.number += 1;
         log.send_heartbeat(heartbeat::written(&state, workspace, &**keys));
     }
-}
 
-impl Mailroom {
     /// Notes the heartbeats of the others, compares histories, and sends this host's heartbeat if it is due.
-    pub(super) fn exchange_heartbeats(&mut self, moment: Moment) {
-        let head = self.spool.head();
-        let Some(shared) = &mut self.shared else {
-            return;
-        };
+    pub(crate) fn exchange_heartbeats(&mut self, root: &Path, head: Head, moment: Moment) {
         let Sharing {
             workspace,
             host,
@@ -186,8 +182,8 @@ impl Mailroom {
             log,
             keys,
             ..
-        } = &mut shared.sharing;
-        let beats = &mut shared.heartbeats;
+        } = &mut self.sharing;
+        let beats = &mut self.heartbeats;
         let mut is_news = false;
         for heartbeat in log.heartbeats() {
             let Some(state) = heartbeat::heard(&heartbeat.bytes, workspace, fleet, &**keys) else {
@@ -204,10 +200,10 @@ impl Mailroom {
             });
             is_news = true;
         }
-        shared.compare_histories(moment.utc);
-        shared.send_heartbeat(head, moment);
+        self.compare_histories(moment.utc);
+        self.send_heartbeat(head, moment);
         if is_news {
-            heartbeat::save(&self.root, shared.heartbeats.heard.values());
+            heartbeat::save(root, self.heartbeats.heard.values());
         }
     }
 }

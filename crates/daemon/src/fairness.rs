@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
+use std::path::Path;
 
 use chrono::{DateTime, Utc};
 use message_schema::id::AgentName;
@@ -12,9 +13,9 @@ use workspace::clock::Moment;
 use workspace::error::chain;
 use workspace::orders;
 
-use super::{Mailroom, Pass};
 use crate::docket::DEADLINE_GRACE;
-use crate::step::{BeforeListing, StepEnd};
+use crate::shared_ledger::SharedLedger;
+use crate::sweeping::OutboxStep;
 
 /// The time for which a file that may be unfinished holds up an order, in milliseconds. It begins when the order is
 /// listed, because a round through many outboxes or on slow disks takes seconds.
@@ -28,13 +29,14 @@ const DEADLINE_GRACE_MS: u64 = DEADLINE_GRACE.num_milliseconds().cast_unsigned()
 
 /// The takes, orders and deadlines that wait for messages. When the time for files in doubt is over, a mark is set in
 /// the queue: files in front of it are judged first, files behind it are not waited for.
-pub(super) struct Fairness {
+#[derive(Default)]
+pub(crate) struct Fairness {
     /// The mark of the first sweep that no look for takes has followed, and the monotonic time since which that is due.
     takes: Option<(QueueMark, Option<u64>)>,
-    /// True if there may be orders that no pass has listed: the watcher saw one, or a sweep has ended.
-    pub(super) any_orders: bool,
+    /// True if a pass has listed all orders: since then the watcher saw none, and no sweep has ended.
+    pub(crate) all_listed: bool,
     /// Orders that were listed, and the round through the outboxes that must end before they can have their turn.
-    pub(super) listed: Option<(Vec<OsString>, u64)>,
+    listed: Option<ListedOrders>,
     /// The monotonic time since which orders have been waiting.
     orders_since: Option<u64>,
     /// Orders whose time for files in doubt is over, and their mark.
@@ -49,12 +51,15 @@ pub(super) struct Fairness {
     looking: Option<(OutboxListing, DateTime<Utc>)>,
 }
 
+/// Orders, and the round through the outboxes that must end before they can have their turn.
+type ListedOrders = (Vec<OsString>, u64);
+
 /// A deadline that has come.
-struct DueDeadline {
-    at: DateTime<Utc>,
-    review: ReviewKey,
+pub(crate) struct DueDeadline {
+    pub(crate) at: DateTime<Utc>,
+    pub(crate) review: ReviewKey,
     /// The agents whose files are judged before it.
-    parties: [AgentName; 2],
+    pub(crate) parties: [AgentName; 2],
 }
 
 /// A deadline that has come and waits for the files of its agents. Each deadline waits by itself and delays no other.
@@ -67,213 +72,190 @@ struct DeadlineWait {
     backlog: Option<(QueueMark, u64)>,
 }
 
-impl Default for Fairness {
-    fn default() -> Self {
-        Self {
-            takes: None,
-            any_orders: true,
-            listed: None,
-            orders_since: None,
-            orders: None,
-            deadlines: BTreeMap::new(),
-            any_deadlines: false,
-            looked: BTreeMap::new(),
-            looking: None,
-        }
-    }
-}
-
-impl Mailroom {
-    /// Lists the directory of orders, then the outboxes, so that a file that was finished before an order was given is
-    /// judged before it.
-    pub(super) fn find_orders(
+impl Fairness {
+    /// The orders that were listed, or are now, and the round through the outboxes that has to end before they can have
+    /// their turn, so that a file that was finished before an order was given is judged before it. For orders listed now
+    /// it is `round`.
+    pub(crate) fn list_orders(
         &mut self,
+        root: &Path,
+        round: u64,
         moment: Moment,
-        before: &mut BeforeListing<'_>,
-    ) -> Vec<OsString> {
-        if self.waits.orders.is_some() || !self.waits.any_orders {
+    ) -> Option<ListedOrders> {
+        if self.orders.is_some() || self.all_listed {
             // Later orders get their own turn.
-            return Vec::new();
+            return None;
         }
-        let (found, round) = match self.waits.listed.take() {
+        let (orders, round) = match self.listed.take() {
             Some(listed) => listed,
-            None => match orders::waiting(&self.root) {
-                Ok(found) => (found, self.next_round()),
+            None => match orders::waiting(root) {
+                Ok(found) => (found, round),
                 Err(error) => {
                     tracing::warn!(error = %chain(&error), "cannot list the orders; will retry");
-                    self.waits.orders_since = None;
-                    return Vec::new();
+                    self.orders_since = None;
+                    return None;
                 }
             },
         };
-        if found.is_empty() {
-            self.waits.any_orders = false;
-            self.waits.orders_since = None;
-            return found;
+        if orders.is_empty() {
+            self.all_listed = true;
+            self.orders_since = None;
+            return None;
         }
-        let since = *self.waits.orders_since.get_or_insert(moment.mono);
-        match self.sweep_on(round, before) {
-            Ok(true) => found,
-            Ok(false) if moment.mono >= since + ORDER_GRACE_MS + BACKLOG_MS => found,
-            Ok(false) => {
-                self.waits.listed = Some((found, round));
-                Vec::new()
-            }
+        self.orders_since.get_or_insert(moment.mono);
+        Some((orders, round))
+    }
+
+    /// Returns the listed orders if their round has ended or took too long.
+    pub(crate) fn swept_before(
+        &mut self,
+        (orders, round): ListedOrders,
+        swept: Result<bool, SpoolError>,
+        moment: Moment,
+    ) -> Vec<OsString> {
+        match swept {
+            Ok(true) => return orders,
+            Ok(false) if self.is_late(moment) => return orders,
+            Ok(false) => self.listed = Some((orders, round)),
             Err(error) => {
                 tracing::warn!(error = %chain(&error), "the sweep before an order failed; will retry");
                 // Nothing is due before the next sweep.
-                self.waits.orders_since = None;
-                Vec::new()
+                self.orders_since = None;
             }
         }
+        Vec::new()
     }
 
     /// Returns the orders whose turn it is after this pass, which found `found`.
-    pub(super) fn whose_turn(
+    pub(crate) fn whose_turn(
         &mut self,
         found: Vec<OsString>,
+        intake: &Intake,
         moment: Moment,
     ) -> Option<Vec<OsString>> {
-        let Self { waits, docket, .. } = self;
-        if waits.listed.is_some() {
+        if self.listed.is_some() {
             return None;
         }
-        if docket.intake.next_wakeup().is_some() && waits.orders.is_none() {
-            let since = waits.orders_since?;
+        if intake.next_wakeup().is_some() && self.orders.is_none() {
+            let since = self.orders_since?;
             if moment.mono < since.saturating_add(ORDER_GRACE_MS) {
                 return None;
             }
         }
-        let (mark, orders) = waits
-            .orders
-            .take()
-            .unwrap_or_else(|| (docket.intake.mark(), found));
-        let is_late = waits
-            .orders_since
-            .is_none_or(|since| moment.mono >= since + ORDER_GRACE_MS + BACKLOG_MS);
-        if docket.intake.has_waiting_since(mark) && !is_late {
-            waits.orders = Some((mark, orders));
+        let (mark, orders) = self.orders.take().unwrap_or_else(|| (intake.mark(), found));
+        if intake.has_waiting_since(mark) && !self.is_late(moment) {
+            self.orders = Some((mark, orders));
             return None;
         }
-        waits.orders_since = None;
+        self.orders_since = None;
         (!orders.is_empty()).then_some(orders)
     }
 
+    /// True if orders have waited for as long as any file may hold them up.
+    fn is_late(&self, moment: Moment) -> bool {
+        let late = ORDER_GRACE_MS + BACKLOG_MS;
+        self.orders_since
+            .is_none_or(|since| moment.mono >= since + late)
+    }
+
     /// The earliest monotonic time to process orders that were held up.
-    pub(super) fn orders_due(&self) -> Option<u64> {
-        if self.waits.listed.is_some() {
+    pub(crate) fn orders_due(&self) -> Option<u64> {
+        if self.listed.is_some() {
             return Some(0);
         }
-        self.waits
-            .orders_since
+        self.orders_since
             .map(|since| since.saturating_add(ORDER_GRACE_MS))
     }
 
-    /// Has the daemon look for takes once it has judged what this sweep found. If an earlier sweep already did so, its
-    /// mark stays: newer files do not delay the look.
-    pub(super) fn expect_takes(&mut self) {
-        self.waits
-            .takes
-            .get_or_insert((self.docket.intake.mark(), None));
+    /// Has the daemon look for orders, and for takes once it has judged what this sweep found. If an earlier sweep
+    /// already did so, its mark stays: newer files do not delay the look.
+    pub(crate) fn sweep_ended(&mut self, intake: &Intake) {
+        self.all_listed = false;
+        self.takes.get_or_insert((intake.mark(), None));
     }
 
     /// True if the files that the last sweeps found are judged, so that an answer comes before the take of its request.
-    pub(super) fn is_turn_of_takes(&mut self, moment: Moment) -> bool {
-        let intake = &self.docket.intake;
+    pub(crate) fn is_turn_of_takes(&mut self, intake: &Intake, moment: Moment) -> bool {
         let is_turn = |(mark, since): &mut (QueueMark, Option<u64>)| {
             let since = *since.get_or_insert(moment.mono);
             !intake.has_waiting_since(*mark) || moment.mono >= since + BACKLOG_MS
         };
-        self.waits.takes.take_if(is_turn).is_some()
+        self.takes.take_if(is_turn).is_some()
     }
 
-    /// Ends the waits whose deadline has come, if it is their turn. Only the two agents of a review can still answer in
-    /// time, so no other outbox is listed and no other files hold up the deadline.
-    pub fn keep_deadlines_in_turn(&mut self, moment: Moment) -> Result<Pass, SpoolError> {
-        let mut pass = Pass::default();
-        let due = self.due_deadlines(moment);
-        self.look_before_deadlines(&due, moment);
-        let Self { waits, docket, .. } = self;
+    /// The reviews whose deadline ends their wait now. Only the two agents of a review can still answer in time, so
+    /// no other outbox is listed and no other files hold up the deadline.
+    pub(crate) fn deadlines_in_turn(
+        &mut self,
+        due: Vec<DueDeadline>,
+        step: &mut OutboxStep<'_>,
+        moment: Moment,
+    ) -> Vec<ReviewKey> {
+        self.look_before_deadlines(&due, step, moment);
         let in_turn = due.into_iter().filter(|due| {
-            let known = waits.deadlines.get_mut(&due.review);
-            known.is_some_and(|known| known.is_turn(&due.parties, &docket.intake, moment))
+            let known = self.deadlines.get_mut(&due.review);
+            known.is_some_and(|known| known.is_turn(&due.parties, &step.docket.intake, moment))
         });
-        let in_turn: Vec<ReviewKey> = in_turn.map(|due| due.review).collect();
-        if !in_turn.is_empty() {
-            self.record_takes(moment, &mut pass)?;
-            self.end_waits(&in_turn, moment, &mut pass)?;
-        }
-        Ok(pass)
-    }
-
-    /// The deadlines that have come and that this host may fire.
-    fn due_deadlines(&self, moment: Moment) -> Vec<DueDeadline> {
-        if !self.is_in_step() {
-            return Vec::new();
-        }
-        let state = self.docket.tentative.state();
-        let due = state.deadlines().take_while(|(at, _)| *at <= moment.utc);
-        due.filter(|(_, review)| self.may_fire(review, moment))
-            .map(|(at, review)| {
-                let reviewer = state
-                    .review(review)
-                    .map_or(&review.reviewer, |known| known.reviewer(review));
-                DueDeadline {
-                    at,
-                    parties: [review.author.clone(), reviewer.clone()],
-                    review: review.clone(),
-                }
-            })
-            .collect()
+        in_turn.map(|due| due.review).collect()
     }
 
     /// Lists the outboxes of reviews whose deadline is seen for the first time, for as long as a step may take.
-    fn look_before_deadlines(&mut self, due: &[DueDeadline], moment: Moment) {
-        let mut before = std::mem::take(&mut self.waits.deadlines);
-        let end = self.step_end();
-        self.waits.any_deadlines = false;
+    fn look_before_deadlines(
+        &mut self,
+        due: &[DueDeadline],
+        step: &mut OutboxStep<'_>,
+        moment: Moment,
+    ) {
+        let mut before = std::mem::take(&mut self.deadlines);
+        self.any_deadlines = false;
         for due in due {
             let known = before.remove(&due.review);
             let wait = match known.filter(|known| known.at == due.at) {
                 Some(wait) => wait,
-                None if self.has_looked_for_answers(due, moment, end) => DeadlineWait {
+                None if self.has_looked_for_answers(due, step, moment) => DeadlineWait {
                     at: due.at,
                     since: moment.mono,
                     backlog: None,
                 },
                 None => {
-                    self.waits.any_deadlines = true;
+                    self.any_deadlines = true;
                     continue;
                 }
             };
-            self.waits.deadlines.insert(due.review.clone(), wait);
+            self.deadlines.insert(due.review.clone(), wait);
         }
-        if !self.waits.any_deadlines {
-            self.waits.looked.clear();
-            self.waits.looking = None;
+        if !self.any_deadlines {
+            self.looked.clear();
+            self.looking = None;
         }
     }
 
     /// Lists the outboxes of both agents of a review, as far as the time allows; true if both were listed since the
     /// deadline came.
-    fn has_looked_for_answers(&mut self, due: &DueDeadline, moment: Moment, end: StepEnd) -> bool {
+    fn has_looked_for_answers(
+        &mut self,
+        due: &DueDeadline,
+        step: &mut OutboxStep<'_>,
+        moment: Moment,
+    ) -> bool {
         for agent in &due.parties {
-            let looked = self.waits.looked.get(agent);
-            if looked.is_some_and(|began| *began >= due.at) || !self.is_at_home(agent) {
+            let looked = self.looked.get(agent);
+            if looked.is_some_and(|began| *began >= due.at)
+                || !SharedLedger::reads(step.shared, agent)
+            {
                 continue;
             }
-            if end.has_come() {
+            if step.end.has_come() {
                 return false;
             }
-            match self.look_for_answer(agent, due.at, moment, end) {
+            match self.look_for_answer(agent, due.at, step, moment) {
                 Ok(None) => return false,
-                Ok(Some(began)) => drop(self.waits.looked.insert(agent.clone(), began)),
+                Ok(Some(began)) => drop(self.looked.insert(agent.clone(), began)),
                 // An agent that locks its own outbox does not delay its deadline.
                 Err(error) => {
-                    self.waits.looked.insert(agent.clone(), moment.utc);
-                    if !self.docket.alerts.raise_unreadable(&error) {
-                        tracing::warn!(error = %chain(&error), "cannot list an outbox before a deadline");
-                    }
+                    self.looked.insert(agent.clone(), moment.utc);
+                    step.docket
+                        .unreadable(&error, "cannot list an outbox before a deadline");
                 }
             }
         }
@@ -285,11 +267,11 @@ impl Mailroom {
         &mut self,
         agent: &AgentName,
         since: DateTime<Utc>,
+        step: &mut OutboxStep<'_>,
         moment: Moment,
-        end: StepEnd,
     ) -> Result<Option<DateTime<Utc>>, SpoolError> {
-        let (view, intake) = (self.spool.view(), &mut self.docket.intake);
-        let going = self.waits.looking.take();
+        let (view, intake, end) = (step.spool.view(), &mut step.docket.intake, step.end);
+        let going = self.looking.take();
         let going =
             going.filter(|(going, began)| going.agent() == agent.as_str() && *began >= since);
         let (mut listing, began) = match going {
@@ -302,16 +284,16 @@ impl Mailroom {
         if intake.list_on(&view, &mut listing, &mut || end.has_come())? {
             return Ok(Some(began));
         }
-        self.waits.looking = Some((listing, began));
+        self.looking = Some((listing, began));
         Ok(None)
     }
 
     /// The earliest monotonic time at which a deadline that has come no longer waits for files.
-    pub(super) fn deadlines_due(&self) -> Option<u64> {
-        if self.waits.any_deadlines {
+    pub(crate) fn deadlines_due(&self) -> Option<u64> {
+        if self.any_deadlines {
             return Some(0);
         }
-        self.waits.deadlines.values().map(DeadlineWait::ends).min()
+        self.deadlines.values().map(DeadlineWait::ends).min()
     }
 }
 

@@ -1,0 +1,106 @@
+//! The mailroom's rounds through all outboxes: what it does before one begins and after one has ended.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use message_schema::id::AgentName;
+use spool::SpoolError;
+
+use super::Mailroom;
+use crate::docket::on_the_roll;
+use crate::metrics::TimedTask;
+use crate::step::{BeforeListing, StepEnd};
+use crate::sweeping::OutboxStep;
+
+impl Mailroom {
+    /// Limits each step of a sweep, and each scan for unknown senders, to this time; without this call there is no
+    /// limit.
+    pub fn limit_step_time(&mut self, limit: Duration) {
+        self.sweeping.step_max = Some(limit);
+    }
+
+    /// Lists who has a mailbox now and what is in every outbox; the next pass looks for takes. Fails permanently if the
+    /// workspace was moved away or somebody else changed its ledger.
+    pub fn sweep(&mut self) -> Result<(), SpoolError> {
+        let round = self.next_round();
+        while self.sweeping.ended < round {
+            self.step(StepEnd(None), &mut |_, _| ())?;
+        }
+        Ok(())
+    }
+
+    /// The number of the first round that will find everything that is in an outbox now.
+    pub fn next_round(&self) -> u64 {
+        self.sweeping.begun + 1
+    }
+
+    /// Continues the rounds up to this one for as long as a step may take; true if it has ended.
+    pub fn sweep_on(
+        &mut self,
+        round: u64,
+        before: &mut BeforeListing<'_>,
+    ) -> Result<bool, SpoolError> {
+        let end = self.sweeping.step_end();
+        while self.sweeping.ended < round {
+            self.step(end, before)?;
+            if end.has_come() {
+                break;
+            }
+        }
+        Ok(self.sweeping.ended >= round)
+    }
+
+    /// Continues a round or begins one. If it cannot begin, no outbox counts as listed.
+    fn step(&mut self, end: StepEnd, before: &mut BeforeListing<'_>) -> Result<(), SpoolError> {
+        let began = Instant::now();
+        if self.sweeping.begins() {
+            self.spool
+                .still_there()
+                .and_then(|()| self.call_the_roll(end))
+                .inspect_err(|_| self.sweeping.unlisted = self.docket.agents().len().max(1))?;
+            let agents = Arc::clone(self.docket.agents());
+            self.sweeping.begin(agents, began.elapsed());
+        }
+        let mut step = OutboxStep {
+            spool: &mut self.spool,
+            docket: &mut self.docket,
+            shared: self.shared.as_ref(),
+            end,
+            before: &mut |agent, outbox| before(agent, outbox),
+        };
+        let ended = self.sweeping.step(&mut step);
+        if let Some(took) = ended {
+            self.end_round(took);
+        }
+        Ok(())
+    }
+
+    fn end_round(&mut self, took: Duration) {
+        let agents = Arc::clone(self.docket.agents());
+        self.docket
+            .intake
+            .keep(&|agent| on_the_roll(&agents, agent).is_some());
+        self.docket.forget_gone();
+        self.check_alert_conditions();
+        self.waits.sweep_ended(&self.docket.intake);
+        self.meter.took(TimedTask::Sweep, took);
+    }
+
+    /// Puts every agent that has a mailbox on the roll. If the time runs out, the next round adds the other new ones.
+    pub(super) fn call_the_roll(&mut self, end: StepEnd) -> Result<(), SpoolError> {
+        let agents = self.sweeping.roll(&self.root, self.docket.agents(), end)?;
+        let agents = self.shared_roll(agents);
+        if agents != **self.docket.agents() {
+            self.docket.reconfigure(&self.config, agents.into());
+        }
+        Ok(())
+    }
+
+    /// Lists one agent's outbox to its end: an answer was just put there.
+    pub(crate) fn look_into_outbox(&mut self, agent: &AgentName) -> Result<(), SpoolError> {
+        let intake = &mut self.docket.intake;
+        intake
+            .scan_one(&self.spool.view(), agent.as_str())
+            .map(drop)
+    }
+}

@@ -1,0 +1,197 @@
+//! Lists every outbox, a few at a time, so that nobody's mail waits for a whole round through thousands of agents.
+
+use std::collections::{BTreeSet, VecDeque};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use message_schema::id::AgentName;
+use spool::{OutboxListing, Spool, SpoolError};
+use workspace::directory;
+use workspace::error::chain;
+
+use crate::docket::Docket;
+use crate::shared_ledger::SharedLedger;
+use crate::step::{BeforeListing, StepEnd};
+
+/// The longest slice of one outbox's listing: an outbox of any number of names holds up the round of the others, and the
+/// others hold up its own, for no longer at a time.
+const LISTING_TIME: Duration = Duration::from_millis(2);
+
+/// Said of an outbox that cannot be listed.
+const NOT_LISTED: &str = "cannot list an outbox; will retry";
+
+/// The most listings that have begun and not ended; each keeps two files open.
+const LISTINGS_MAX: usize = 2;
+
+/// The rounds through all outboxes.
+#[derive(Default)]
+pub(crate) struct Sweeping {
+    /// The longest step, after which a served mailroom turns to other mail.
+    pub(crate) step_max: Option<Duration>,
+    /// The number of rounds that have begun, and of those that have ended.
+    pub(crate) begun: u64,
+    pub(crate) ended: u64,
+    going: Option<Round>,
+    /// Agents on the roll whose outbox was missing.
+    doubtful: BTreeSet<AgentName>,
+    /// Agents on the roll that may lack mailboxes; making them costs a sync each.
+    incomplete: Vec<AgentName>,
+    /// The number of outboxes that the last round could not list.
+    pub(crate) unlisted: usize,
+}
+
+/// A step through the outboxes that this host reads.
+pub(crate) struct OutboxStep<'a> {
+    pub(crate) spool: &'a mut Spool,
+    pub(crate) docket: &'a mut Docket,
+    pub(crate) shared: Option<&'a SharedLedger>,
+    pub(crate) end: StepEnd,
+    /// Called before a sweep lists an outbox.
+    pub(crate) before: &'a mut BeforeListing<'a>,
+}
+
+/// A round in progress.
+struct Round {
+    agents: Arc<[AgentName]>,
+    next: usize,
+    /// Listings that did not end within their slice; they take turns.
+    unfinished: VecDeque<OutboxListing>,
+    unlisted: usize,
+    took: Duration,
+}
+
+impl Sweeping {
+    /// The time at which a step that begins now has to end.
+    pub(crate) fn step_end(&self) -> StepEnd {
+        StepEnd(self.step_max.map(|most| Instant::now() + most))
+    }
+
+    /// Counts a round that begins, unless one is going; true if it counted one.
+    pub(crate) fn begins(&mut self) -> bool {
+        let begins = self.going.is_none();
+        self.begun += u64::from(begins);
+        begins
+    }
+
+    /// Begins the round that was counted, through the outboxes of these agents; `took` is the time it took so far.
+    pub(crate) fn begin(&mut self, agents: Arc<[AgentName]>, took: Duration) {
+        self.going = Some(Round {
+            agents,
+            next: 0,
+            unfinished: VecDeque::new(),
+            unlisted: 0,
+            took,
+        });
+    }
+
+    /// Continues the round that is going; returns the time it took if it has ended.
+    pub(crate) fn step(&mut self, step: &mut OutboxStep<'_>) -> Option<Duration> {
+        let began = Instant::now();
+        let mut round = self.going.take()?;
+        let is_over = self.list_some(&mut round, step);
+        round.took += began.elapsed();
+        if !is_over {
+            self.going = Some(round);
+            return None;
+        }
+        self.ended = self.begun;
+        self.unlisted = round.unlisted;
+        Some(round.took)
+    }
+
+    /// Lists the next outboxes, then completes the mailboxes of new agents; true if those were the last.
+    fn list_some(&mut self, round: &mut Round, step: &mut OutboxStep<'_>) -> bool {
+        while let Some(mut listing) = self.next_listing(round, step) {
+            let view = step.spool.view();
+            let slice = step.end.of_slice(LISTING_TIME);
+            let intake = &mut step.docket.intake;
+            match intake.list_on(&view, &mut listing, &mut || slice.has_come()) {
+                Ok(true) => {}
+                Ok(false) => round.unfinished.push_back(listing),
+                Err(error) => {
+                    round.unlisted += 1;
+                    step.docket.unreadable(&error, NOT_LISTED);
+                }
+            }
+            if step.end.has_come() {
+                break;
+            }
+        }
+        round.next >= round.agents.len()
+            && round.unfinished.is_empty()
+            && self.complete_mailboxes(step)
+    }
+
+    /// Makes the missing mailboxes of new agents; true if none is missing. All outboxes are listed first, because each
+    /// agent costs a sync, and a delivery makes the mailbox that it needs.
+    fn complete_mailboxes(&mut self, step: &mut OutboxStep<'_>) -> bool {
+        while let Some(agent) = self.incomplete.pop() {
+            if let Err(error) = step.spool.make_mailboxes(agent.as_str()) {
+                tracing::warn!(%agent, error = %chain(&error), "cannot create its missing mailboxes");
+            }
+            if step.end.has_come() {
+                break;
+            }
+        }
+        self.incomplete.is_empty()
+    }
+
+    /// Begins the listing of the next agent's outbox, or returns one that is to be continued.
+    fn next_listing(
+        &mut self,
+        round: &mut Round,
+        step: &mut OutboxStep<'_>,
+    ) -> Option<OutboxListing> {
+        let agents = Arc::clone(&round.agents);
+        while round.unfinished.len() < LISTINGS_MAX
+            && let Some(agent) = agents.get(round.next)
+        {
+            round.next += 1;
+            if SharedLedger::reads(step.shared, agent) {
+                (step.before)(agent, &step.spool.layout().outbox(agent.as_str()));
+                let view = step.spool.view();
+                match step.docket.intake.list(&view, agent.as_str()) {
+                    Ok(Some(listing)) => return Some(listing),
+                    Ok(None) => drop(self.doubtful.insert(agent.clone())),
+                    Err(error) => {
+                        round.unlisted += 1;
+                        step.docket.unreadable(&error, NOT_LISTED);
+                    }
+                }
+            }
+            if step.end.has_come() {
+                return None;
+            }
+        }
+        round.unfinished.pop_front()
+    }
+
+    /// The agents that have a mailbox now; `before` are those of the last round. If the time runs out, the next round
+    /// adds the other new ones.
+    pub(crate) fn roll(
+        &mut self,
+        root: &Path,
+        before: &[AgentName],
+        end: StepEnd,
+    ) -> Result<Vec<AgentName>, SpoolError> {
+        let mut agents = Vec::with_capacity(before.len());
+        for agent in directory::candidates(root)? {
+            let is_known = before.binary_search(&agent).is_ok();
+            if is_known && !self.doubtful.contains(&agent) {
+                agents.push(agent);
+            } else if end.has_come() {
+                agents.extend(Some(agent).filter(|_| is_known));
+            } else if directory::has_mailbox(root, &agent) {
+                self.doubtful.remove(&agent);
+                if !is_known {
+                    self.incomplete.push(agent.clone());
+                }
+                agents.push(agent);
+            } else {
+                self.doubtful.remove(&agent);
+            }
+        }
+        Ok(agents)
+    }
+}

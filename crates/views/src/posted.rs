@@ -16,7 +16,7 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 
 /// The outcome of a message. Fields are added, never changed.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Default, Serialize)]
 pub struct Posted {
     /// The message's id.
     pub id: String,
@@ -60,15 +60,7 @@ impl Posted {
             id: id.to_string(),
             outcome,
             file: file.map(|path| path.display().to_string()),
-            again: false,
-            packet: None,
-            review: None,
-            report: None,
-            violations: Vec::new(),
-            serving: None,
-            forecast: None,
-            message_text: None,
-            packet_text: None,
+            ..Self::default()
         }
     }
 

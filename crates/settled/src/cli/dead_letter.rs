@@ -12,7 +12,7 @@ use workspace::directory;
 use workspace::refusals::Same;
 
 use super::answer::CommandOutput;
-use super::context::Context;
+use super::context::{Context, quoted};
 use super::failure::Failure;
 use crate::exit::Exit;
 
@@ -121,13 +121,9 @@ fn list(context: &Context) -> Result<Exit, Failure> {
     unread
         .into_iter()
         .for_each(|message| answer.alert("unread", message));
-    if let Some(open) = answer
-        .data
-        .letters
-        .iter()
-        .find(|letter| letter.open != Some(false))
-    {
-        let word = super::context::quoted(open.file.as_ref().unwrap_or(&open.report_file).as_ref());
+    let mut letters = answer.data.letters.iter();
+    if let Some(open) = letters.find(|letter| letter.open != Some(false)) {
+        let word = quoted(open.file.as_ref().unwrap_or(&open.report_file).as_ref());
         answer.next(
             context.command(&format!("dead-letter show {word}")),
             "the report and the message",
@@ -145,24 +141,14 @@ fn list(context: &Context) -> Result<Exit, Failure> {
 }
 
 fn count(letters: &[DeadLetter]) -> String {
-    let corrected = letters
-        .iter()
-        .filter(|letter| letter.corrected_by.is_some())
-        .count();
-    let over = letters
-        .iter()
-        .filter(|letter| letter.open == Some(false))
-        .count()
-        - corrected;
-    let over = if over == 0 {
-        String::new()
-    } else {
-        format!(", {over} over")
+    let count = |is: fn(&DeadLetter) -> bool| letters.iter().filter(|it| is(it)).count();
+    let corrected = count(|letter| letter.corrected_by.is_some());
+    let over = match count(|letter| letter.open == Some(false)) - corrected {
+        0 => String::new(),
+        over => format!(", {over} over"),
     };
-    format!(
-        "{} refused, {corrected} of them corrected since{over}\n",
-        letters.len()
-    )
+    let all = letters.len();
+    format!("{all} refused, {corrected} of them corrected since{over}\n")
 }
 
 fn show(which: &LetterArgs, context: &Context) -> Result<Exit, Failure> {
@@ -181,7 +167,7 @@ fn show(which: &LetterArgs, context: &Context) -> Result<Exit, Failure> {
     unread
         .into_iter()
         .for_each(|message| answer.alert("unread", message));
-    let word = super::context::quoted(which.word.as_ref());
+    let word = quoted(which.word.as_ref());
     answer.next(
         context.command(&format!("dead-letter retry {word}")),
         "sends it again unchanged",
@@ -251,10 +237,7 @@ fn send_again(args: &RetryArgs, context: &Context) -> Result<Exit, Failure> {
         );
         let path = dead_letter::directory(root, &letter.agent)
             .join(letter.file.as_deref().unwrap_or_default());
-        let next = format!(
-            "validate-message {}",
-            super::context::quoted(path.as_os_str())
-        );
+        let next = format!("validate-message {}", quoted(path.as_os_str()));
         return Err(Failure::plain(Exit::InvalidMessage, message)
             .data(&outlook)
             .next(next));
@@ -287,7 +270,7 @@ fn send_again(args: &RetryArgs, context: &Context) -> Result<Exit, Failure> {
     if spool::is_served(root) == Some(false) {
         answer.next(context.command("serve --once"), "no daemon is serving");
     } else if let Some(id) = &answer.data.id {
-        let next = context.command(&format!("trace {}", super::context::quoted(id.as_ref())));
+        let next = context.command(&format!("trace {}", quoted(id.as_ref())));
         answer.next(next, "its outcome");
     }
     context.say(&answer, sent)?;
@@ -333,16 +316,12 @@ fn look(context: &Context) -> Result<DeadLetters, Failure> {
 }
 
 fn called(found: DeadLetters, word: &str, context: &Context) -> Result<Vec<DeadLetter>, Failure> {
-    let letters: Vec<DeadLetter> = found
-        .letters
-        .into_iter()
-        .filter(|letter| letter.is_called(word))
-        .collect();
+    let mut letters = found.letters;
+    letters.retain(|letter| letter.is_called(word));
     if letters.is_empty() {
         let message = format!("no dead letter has the name or the id {}", escaped(word));
-        return Err(
-            Failure::plain(Exit::NotFound, message).next(context.command("dead-letter list"))
-        );
+        let failure = Failure::plain(Exit::NotFound, message);
+        return Err(failure.next(context.command("dead-letter list")));
     }
     Ok(letters)
 }

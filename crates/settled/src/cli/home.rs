@@ -214,9 +214,8 @@ pub(super) fn done(names: &[String], context: &Context) -> Vec<String> {
 pub(super) fn moves(mine: &MyReview, me: &Me, context: &Context) -> Vec<(String, &'static str)> {
     let said = Said::read(&me.root, &me.agent, &mine.other, &mine.pr);
     let helps = mine.helps(&said).into_iter();
-    helps
-        .map(|(words, why)| (context.command(&words), why))
-        .collect()
+    let command = |(words, why): (String, _)| (context.command(&words), why);
+    helps.map(command).collect()
 }
 
 #[cfg(test)]

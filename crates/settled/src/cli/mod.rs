@@ -188,16 +188,10 @@ fn usage(error: &clap::Error) -> Exit {
         return Exit::Ok;
     }
     if std::env::args_os().any(|word| word == "--json") {
-        let help = [
-            &["settled".to_owned()],
-            named().as_slice(),
-            &["--help".to_owned()],
-        ]
-        .concat()
-        .join(" ");
-        let _ = answer::print(&answer::failure(
-            &Failure::plain(Exit::Usage, wrong(error)).next(help),
-        ));
+        let words = ["settled".to_owned()].into_iter().chain(named());
+        let help: Vec<String> = words.chain(["--help".to_owned()]).collect();
+        let failure = Failure::plain(Exit::Usage, wrong(error)).next(help.join(" "));
+        let _ = answer::print(&answer::failure(&failure));
     }
     Exit::Usage
 }

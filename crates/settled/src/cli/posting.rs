@@ -243,9 +243,7 @@ impl Outgoing<'_> {
 
     fn refused(&self, posted: Posted, report: Report) -> Failure {
         let code = report.refused;
-        let flags = flags(&(self.context.command_line)(), self.origin);
-        let told = told(&report, self.origin, &flags);
-        let mut failure = Failure::plain(exit_of(code), told).code(code.as_str());
+        let mut failure = Failure::plain(exit_of(code), self.told(&report)).code(code.as_str());
         // If a correction cannot help, suggest what may be sent instead.
         if let Some(pr) = self.letter.pr.as_ref().filter(|_| !report.retryable) {
             let mine = my_reviews::read(&self.me.root, pr, &self.me.agent);
@@ -262,6 +260,11 @@ impl Outgoing<'_> {
             report: Some(report),
             ..posted
         })
+    }
+
+    fn told(&self, report: &Report) -> String {
+        let flags = flags(&(self.context.command_line)(), self.origin);
+        told(report, self.origin, &flags)
     }
 
     /// Suggests what this agent may send in these reviews.
@@ -303,10 +306,9 @@ impl Outgoing<'_> {
         posted.forecast = Some(forecast);
         if let Some(report) = refused {
             let code = report.refused;
-            let flags = flags(&(self.context.command_line)(), self.origin);
             let message = format!(
                 "a dry run: nothing was written, and it uses no attempt. The daemon's decision would now be:\n{}",
-                told(&report, self.origin, &flags)
+                self.told(&report)
             );
             return Err(Failure::plain(exit_of(code), message)
                 .code(code.as_str())

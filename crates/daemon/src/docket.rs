@@ -576,7 +576,7 @@ fn packet_of(
     read: &ReadMessage<'_>,
     moment: Moment,
 ) -> Result<Option<PacketRead>, SpoolError> {
-    let Some(path) = read.message.packet_path() else {
+    let Some(path) = &read.packet else {
         return Ok(None);
     };
     let user = read.submission.user;

@@ -10,7 +10,7 @@
 
 use chrono::{DateTime, Utc};
 use message_schema::envelope::{DAEMON, MessageType};
-use message_schema::id::{AgentName, MessageId};
+use message_schema::id::{AgentName, MessageId, PacketPath};
 use message_schema::{Code, Message};
 use review::{
     ContentDigest, Costs, Decision, Duplicate, EventRecord, Policy, Posted, Refusal,
@@ -39,7 +39,20 @@ pub struct ReadMessage<'a> {
     pub submission: Submission<'a>,
     /// The message in it.
     pub message: Message,
+    /// The packet that its judgement needs, if it names one.
+    pub packet: Option<PacketPath>,
     pub(crate) digest: Digest,
+}
+
+impl<'a> ReadMessage<'a> {
+    pub(crate) fn new(submission: Submission<'a>, message: Message, digest: Digest) -> Self {
+        Self {
+            submission,
+            packet: message.packet_path(),
+            message,
+            digest,
+        }
+    }
 }
 
 /// Why a message goes no further.
@@ -104,11 +117,7 @@ pub fn read(submission: Submission<'_>) -> Result<ReadMessage<'_>, Stop> {
         return Err(Stop::after(Patience::SecondLook, rejection));
     }
     let (message, digest) = parse(submission.found)?;
-    Ok(ReadMessage {
-        submission,
-        message,
-        digest,
-    })
+    Ok(ReadMessage::new(submission, message, digest))
 }
 
 /// Parses the message in a file; the caller checks who wrote it.

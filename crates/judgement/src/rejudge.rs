@@ -111,12 +111,8 @@ fn judged(
         outbox: &outbox,
         user: None,
     };
-    let read = ReadMessage {
-        submission,
-        message,
-        digest,
-    };
-    let packet = read.message.packet_path().map(|_| {
+    let read = ReadMessage::new(submission, message, digest);
+    let packet = read.packet.as_ref().map(|_| {
         let packet = accepted.packet.as_ref();
         packet.map_or(PacketRead::Missing, |text| {
             PacketRead::Bytes(text.clone().into_bytes())

@@ -8,8 +8,7 @@ use std::path::{Path, PathBuf};
 
 use chrono::{DateTime, SecondsFormat, Utc};
 use judgement::Judge;
-use message_schema::Message;
-use message_schema::id::{AgentName, MessageId};
+use message_schema::id::{AgentName, MessageId, PacketPath};
 use review::{
     Accepted, Duplicate, Event, EventRecord, Judgement, Policy, RULES, Record, RefusedMessage,
     ReportedEvent, ReviewKey, State,
@@ -238,13 +237,12 @@ impl SideBySide {
         at: DateTime<Utc>,
     ) -> Judgement {
         let root = &self.root;
-        let packet = |message: &Message| {
-            let path = message.packet_path()?;
+        let packet = |path: &PacketPath| {
             let bytes = match packet {
                 Some(text) => Some(text.as_bytes().to_vec()),
                 None => std::fs::read(root.join(path.as_str())).ok(),
             };
-            Some(bytes.map_or(PacketRead::Missing, PacketRead::Bytes))
+            bytes.map_or(PacketRead::Missing, PacketRead::Bytes)
         };
         let ids = &mut || self.written.next();
         submit::text(self.judge_at(at), outbox, bytes, packet, ids)

@@ -6,8 +6,7 @@ use std::collections::BTreeMap;
 
 use chrono::{DateTime, Utc};
 use judgement::{Judge, Submission};
-use message_schema::Message;
-use message_schema::id::{AgentName, MessageId, PrNumber};
+use message_schema::id::{AgentName, MessageId, PacketPath, PrNumber};
 use review::{Event, EventRecord, Policy, Record, ReportedEvent, State, Undo};
 use spool::{Body, OutboxFile, PacketRead};
 use workspace::config::Config;
@@ -96,7 +95,7 @@ impl Session {
         let (judgement, facts) = submit::submit(
             self.judge(),
             submission,
-            |message| packet_of(message, &self.packets),
+            |path| packet_at(path, &self.packets),
             &mut || self.written.next(),
         );
         self.apply(judgement);
@@ -265,12 +264,11 @@ impl Session {
     }
 }
 
-fn packet_of(message: &Message, packets: &BTreeMap<String, PacketEntry>) -> Option<PacketRead> {
-    let path = message.packet_path()?;
-    Some(match packets.get(path.as_str()) {
+fn packet_at(path: &PacketPath, packets: &BTreeMap<String, PacketEntry>) -> PacketRead {
+    match packets.get(path.as_str()) {
         None | Some(PacketEntry::Unchecked) => PacketRead::Missing,
         Some(PacketEntry::Text(text)) => PacketRead::Bytes(text.clone().into_bytes()),
         Some(PacketEntry::Unsafe(what)) => PacketRead::Unsafe(what.clone().into()),
         Some(PacketEntry::TooLarge) => PacketRead::TooLarge,
-    })
+    }
 }

@@ -3,7 +3,7 @@
 use judgement::rejection::Rejection;
 use judgement::{Ids, Judge, Refused, Stop, Submission};
 use message_schema::Message;
-use message_schema::id::AgentName;
+use message_schema::id::{AgentName, PacketPath};
 use review::Judgement;
 use spool::{Body, FileName, OutboxFile, PacketRead};
 use validate_message::{PacketInput, Violations, check};
@@ -24,7 +24,7 @@ pub(super) fn text(
     judge: Judge<'_>,
     outbox: &AgentName,
     text: &[u8],
-    packet: impl FnOnce(&Message) -> Option<PacketRead>,
+    packet: impl FnOnce(&PacketPath) -> PacketRead,
     ids: Ids<'_>,
 ) -> Judgement {
     let found = file(outbox, 0, Body::message(text.to_vec()));
@@ -40,7 +40,7 @@ pub(super) fn text(
 pub(super) fn submit(
     judge: Judge<'_>,
     submission: Submission<'_>,
-    packet: impl FnOnce(&Message) -> Option<PacketRead>,
+    packet: impl FnOnce(&PacketPath) -> PacketRead,
     ids: Ids<'_>,
 ) -> (Judgement, Vec<Fact>) {
     let refuse = |message: Option<&Message>, stop: Stop, ids| {
@@ -50,7 +50,8 @@ pub(super) fn submit(
         Ok(read) => read,
         Err(stop) => return refuse(None, stop, ids),
     };
-    match judge.message(&read, packet(&read.message).as_ref()) {
+    let packet = read.packet.as_ref().map(packet);
+    match judge.message(&read, packet.as_ref()) {
         Ok(decided) => {
             let judgement = decided.decision.into_judgement();
             let mut facts = facts::judgement(&judgement);

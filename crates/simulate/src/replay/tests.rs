@@ -52,7 +52,13 @@ impl Book {
             now: at(seconds),
         };
         let ids = &mut || written.next();
-        let record = submit::text(judge, &outbox, text.as_bytes(), |_| None, ids);
+        let record = submit::text(
+            judge,
+            &outbox,
+            text.as_bytes(),
+            |_| PacketRead::Missing,
+            ids,
+        );
         let file: FileName = "m.yaml".parse().expect("a file name");
         let original = Original {
             outbox: outbox.to_string(),

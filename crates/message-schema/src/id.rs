@@ -3,9 +3,12 @@
 //! Other rooms check whether the named thing exists; no path is opened here.
 
 use std::fmt;
+use std::str::FromStr;
+use std::sync::Arc;
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
+use crate::from_text::from_text;
 use crate::line;
 
 /// The name with which the daemon signs its own messages; no agent may have it.
@@ -22,18 +25,18 @@ pub struct NotAnId {
 macro_rules! text_type {
     ($(#[$doc:meta])* $name:ident, $expected:literal, $admits:path) => {
         $(#[$doc])*
-        #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-        #[serde(try_from = "String", into = "String")]
-        pub struct $name(String);
+        // Shared, because a state clones names far more often than it makes them.
+        #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub struct $name(Arc<str>);
 
         impl $name {
             /// The accepted values, in words for people.
             pub const EXPECTED: &str = $expected;
 
             /// Reads the text; the error says which values are accepted.
-            pub fn new(text: impl Into<String>) -> Result<Self, NotAnId> {
-                let text = text.into();
-                if $admits(&text) { Ok(Self(text)) } else { Err(NotAnId { expected: Self::EXPECTED }) }
+            pub fn new(text: impl AsRef<str>) -> Result<Self, NotAnId> {
+                let text = text.as_ref();
+                if $admits(text) { Ok(Self(text.into())) } else { Err(NotAnId { expected: Self::EXPECTED }) }
             }
 
             /// Returns the text as it was written.
@@ -42,14 +45,19 @@ macro_rules! text_type {
             }
         }
 
-        impl TryFrom<String> for $name {
-            type Error = NotAnId;
-            fn try_from(text: String) -> Result<Self, NotAnId> {
-                Self::new(text)
+        impl Serialize for $name {
+            fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                serializer.serialize_str(&self.0)
             }
         }
 
-        impl std::str::FromStr for $name {
+        impl<'de> Deserialize<'de> for $name {
+            fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                from_text(deserializer)
+            }
+        }
+
+        impl FromStr for $name {
             type Err = NotAnId;
             fn from_str(text: &str) -> Result<Self, NotAnId> {
                 Self::new(text)
@@ -58,7 +66,7 @@ macro_rules! text_type {
 
         impl From<$name> for String {
             fn from(value: $name) -> Self {
-                value.0
+                value.0.as_ref().to_owned()
             }
         }
 
@@ -144,7 +152,7 @@ text_type!(
 impl AgentName {
     /// True if this is the daemon's name, which no agent may have.
     pub fn is_daemon(&self) -> bool {
-        self.0 == DAEMON
+        &*self.0 == DAEMON
     }
 }
 
@@ -160,7 +168,7 @@ impl PrNumber {
     /// Returns the same number without leading zeros.
     #[must_use]
     pub fn to_canonical(&self) -> Self {
-        Self(self.canonical().to_owned())
+        Self(self.canonical().into())
     }
 
     /// True if both name the same pull request.
@@ -181,7 +189,7 @@ impl Repo {
         {
             name.truncate(rest.len());
         }
-        Self(name)
+        Self(name.into())
     }
 
     /// True if both name the same repository.

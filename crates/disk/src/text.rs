@@ -4,6 +4,7 @@ use std::fmt::{self, Display};
 use std::marker::PhantomData;
 use std::str::FromStr;
 
+use memchr::memchr;
 use serde::{Deserialize, Deserializer, de};
 use serde_json::value::RawValue;
 
@@ -36,9 +37,9 @@ pub fn long_text_if_any<'de, D: Deserializer<'de>>(
 fn unescaped(json: &str) -> Option<String> {
     let mut rest = json.strip_prefix('"')?.strip_suffix('"')?;
     let mut text = String::with_capacity(rest.len());
-    while let Some((plain, escaped)) = rest.split_once('\\') {
-        text.push_str(plain);
-        let mut after = escaped.chars();
+    while let Some(at) = memchr(b'\\', rest.as_bytes()) {
+        text.push_str(&rest[..at]);
+        let mut after = rest[at + 1..].chars();
         text.push(match after.next()? {
             'n' => '\n',
             plain @ ('"' | '\\' | '/') => plain,

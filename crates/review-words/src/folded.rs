@@ -10,7 +10,9 @@ use serde::de::DeserializeOwned;
 
 /// Returns a value as packed JSON. Equal values give equal bytes, which only this version can read.
 pub fn fold(value: &impl Serialize) -> Vec<u8> {
-    pack(&serde_json::to_vec(value).expect("text keys and plain values are JSON"))
+    let mut text = typical_with(LINE);
+    serde_json::to_writer(&mut text, value).expect("text keys and plain values are JSON");
+    pack(&text)
 }
 
 /// Unpacks a folded value.
@@ -36,6 +38,9 @@ const TYPICAL: &[u8] = br#"{"granted":1,"given_back":["},"failed":{"reviewer":",
 .rs","lines":","words":","opened_in":1,"dialogue":{"stance":"seeks_change","round_count":0,"replies":0},"state":"resolved"},
 "F-002":{"severity":"P2","blocking":false,"title":"}},"commit":","priority":"P1","asked":2,"reading":{"change":{"base":","head":
 ","digest":"sha256:","files":["src/.rs"]}}}"asked":1,"reading":{"change":{}}}"#;
+
+/// The bytes of a line for which there is room at once: more than most lines have.
+const LINE: usize = 1024;
 
 /// The shortest text worth a reference; reference lengths are stored minus this.
 const COPY_MIN: usize = 4;
@@ -86,15 +91,21 @@ impl Places {
     }
 }
 
-/// Packs a line.
-fn pack(line: &[u8]) -> Vec<u8> {
-    let text = [TYPICAL, line].concat();
+/// Returns the typical line, with room for as many bytes after it.
+fn typical_with(room: usize) -> Vec<u8> {
+    let mut text = Vec::with_capacity(TYPICAL.len() + room);
+    text.extend_from_slice(TYPICAL);
+    text
+}
+
+/// Packs what follows the typical line in a text.
+fn pack(text: &[u8]) -> Vec<u8> {
     let mut places = Places::new();
-    let mut packed = Vec::with_capacity(line.len() / 2);
+    let mut packed = Vec::with_capacity((text.len() - TYPICAL.len()) / 2);
     let mut at = TYPICAL.len();
     while at < text.len() {
-        let copy = places.note(&text, at);
-        let taken = match copy.map(|before| (before, common(&text, before, at))) {
+        let copy = places.note(text, at);
+        let taken = match copy.map(|before| (before, common(text, before, at))) {
             Some((before, length)) if length >= COPY_MIN => {
                 let [low, high] = u16::try_from(before).expect("a noted place").to_le_bytes();
                 packed.extend([COPY | byte(length - COPY_MIN), low, high]);
@@ -103,7 +114,7 @@ fn pack(line: &[u8]) -> Vec<u8> {
             Some(_) | None => pack_new(&text[at..], &mut packed),
         };
         for passed in at + 1..at + taken {
-            places.note(&text, passed);
+            places.note(text, passed);
         }
         at += taken;
     }
@@ -130,7 +141,7 @@ fn pack_new(text: &[u8], packed: &mut Vec<u8>) -> usize {
 }
 
 fn unpack(packed: &[u8]) -> Vec<u8> {
-    let mut text = TYPICAL.to_vec();
+    let mut text = typical_with(LINE);
     let mut rest = packed.iter().copied();
     while let Some(first) = rest.next() {
         let mut next = || rest.next().expect("a whole sequence");
@@ -185,7 +196,7 @@ fn digit(nibble: u8) -> u8 {
 mod tests {
     use proptest::prelude::*;
 
-    use super::{pack, unpack};
+    use super::{fold, unfold};
 
     proptest! {
         #[test]
@@ -196,8 +207,8 @@ mod tests {
             for text in texts {
                 values.insert(text.clone(), text.into());
             }
-            let line = serde_json::to_vec(&values).expect("JSON");
-            prop_assert_eq!(unpack(&pack(&line)), line);
+            let line = serde_json::Value::from(values);
+            prop_assert_eq!(unfold::<serde_json::Value>(&fold(&line)).expect("JSON"), line);
         }
     }
 }

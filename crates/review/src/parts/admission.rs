@@ -46,7 +46,7 @@ impl AcceptedMessage {
     fn row(&self) -> Vec<u8> {
         let mut row = self.digest.0.to_vec();
         if let Some(key) = &self.review {
-            row.extend(serde_json::to_vec(key).expect("a key as JSON"));
+            serde_json::to_writer(&mut row, key).expect("a key as JSON");
         }
         row
     }

@@ -2,9 +2,11 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::str::FromStr;
 
 use message_schema::Code;
 use message_schema::envelope::MessageType;
+use message_schema::from_text;
 use message_schema::hex;
 use message_schema::id::{AgentName, CommitSha, ConversationId, FindingId, MessageId};
 use message_schema::limit::Rounds;
@@ -483,13 +485,18 @@ impl Serialize for ContentDigest {
     }
 }
 
+impl FromStr for ContentDigest {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let bytes = hex::read_array(text);
+        bytes.map(Self).ok_or("expected 64 hexadecimal digits")
+    }
+}
+
 impl<'de> Deserialize<'de> for ContentDigest {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let text = std::borrow::Cow::<str>::deserialize(deserializer)?;
-        hex::read(&text)
-            .and_then(|bytes| bytes.try_into().ok())
-            .map(Self)
-            .ok_or_else(|| serde::de::Error::custom("expected 64 hexadecimal digits"))
+        from_text(deserializer)
     }
 }
 

@@ -26,16 +26,6 @@ pub(crate) enum NameScope<'a> {
 impl UsedNames {
     /// Remembers every name that a record uses.
     pub fn note(&mut self, entry: &Entry) {
-        self.note_rows(Self::rows_of(entry));
-    }
-
-    /// Remembers the names of [`Self::rows_of`].
-    pub fn note_rows(&mut self, rows: Vec<RowKey>) {
-        rows.into_iter().for_each(|row| self.add(row));
-    }
-
-    /// Returns the rows of every name that a record uses.
-    pub fn rows_of(entry: &Entry) -> Vec<RowKey> {
         let made = entry.deliveries.iter().filter(|file| makes_a_file(file));
         let made = made.map(|file| row_of(NameScope::Mailbox(&file.mailbox), &file.file));
         let away = entry.original.iter().map(|original| match &original.away {
@@ -45,7 +35,7 @@ impl UsedNames {
                 row_of(NameScope::Mailbox(&mailbox), file)
             }
         });
-        made.chain(away).collect()
+        made.chain(away).for_each(|row| self.add(row));
     }
 
     fn add(&mut self, name: RowKey) {

@@ -37,10 +37,10 @@ pub fn read_ledger_to(
 /// Wraps a visitor so that its error names the record.
 pub(crate) fn naming(
     visit: &mut dyn FnMut(&Entry) -> Result<(), VisitError>,
-) -> impl FnMut(LedgerRecord) -> Result<(), SpoolError> {
+) -> impl FnMut(&LedgerRecord) -> Result<(), SpoolError> {
     |LedgerRecord { entry, .. }| {
         let seq = entry.seq;
-        visit(&entry).map_err(|source| SpoolError::Visit { seq, source })
+        visit(entry).map_err(|source| SpoolError::Visit { seq, source })
     }
 }
 

@@ -5,7 +5,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use crate::delivery::{Backlog, Heads, Lane, LaneItem, Pass, items_of};
+use crate::delivery::{Backlog, Heads, Lane, Pass, items_of};
 use crate::ledger::read::{LedgerPosition, LedgerRecord, Stretch, read_ahead};
 use crate::ledger::{Ledger, TornTail};
 use crate::lock::LockGuard;
@@ -82,7 +82,7 @@ impl Spool {
         );
         let place = start.read_on(taken, fold)?;
         let ahead = fold.ahead();
-        let mut add = |entry: &Entry, read| fold.add_ahead(entry, read);
+        let mut add = |entry: &Entry, read: Option<&Ahead>| fold.add_ahead(entry, read);
         let mut opened = start.finish(place, None, (ahead, &mut add))?;
         opened.recovery.snapshot = snapshot;
         opened.recovery.snapshot_bytes = bytes.unwrap_or(0);
@@ -105,7 +105,7 @@ impl Spool {
             Ok(_) => return Err(SpoolError::NotContradicted),
         }
         let ahead = fold.ahead();
-        let mut add = |entry: &Entry, read| fold.add_ahead(entry, read);
+        let mut add = |entry: &Entry, read: Option<&Ahead>| fold.add_ahead(entry, read);
         start.finish(LedgerPosition::default(), Some(head), (ahead, &mut add))
     }
 
@@ -116,7 +116,7 @@ impl Spool {
         disk: Arc<dyn Disk>,
         visit: &mut dyn FnMut(&Entry) -> Result<(), VisitError>,
     ) -> Result<Opened, SpoolError> {
-        let mut add = |entry: &Entry, _| visit(entry);
+        let mut add = |entry: &Entry, _: Option<&Ahead>| visit(entry);
         Start::read(root, disk, Homes::of_all())?.finish(
             LedgerPosition::default(),
             None,
@@ -129,29 +129,20 @@ impl Spool {
 const PORTION: u64 = 96 * 1024;
 
 /// Folds a record, with what was computed from it ahead.
-type AddAhead<'a> = dyn FnMut(&Entry, Option<Ahead>) -> Result<(), VisitError> + 'a;
+type AddAhead<'a> = dyn FnMut(&Entry, Option<&Ahead>) -> Result<(), VisitError> + 'a;
 
 fn visit_error(entry: &Entry) -> impl FnOnce(VisitError) -> SpoolError {
     let seq = entry.seq;
     move |source| SpoolError::Visit { seq, source }
 }
 
-/// A record with what another thread computes from it alone: what its lanes owe, and what the fold reads.
-struct ReadRecord {
-    entry: Arc<Entry>,
-    place: LedgerPosition,
-    items: Vec<(Lane, LaneItem)>,
-    ahead: Option<Ahead>,
-}
+/// A record with what the fold reads of it on the reading thread. What its lanes owe is listed where it is visited, so
+/// that both threads have as much to do.
+type ReadRecord = (LedgerRecord, Option<Ahead>);
 
 fn read_alone(record: LedgerRecord, ahead: fn(&Entry) -> Option<Ahead>) -> ReadRecord {
-    let entry = Arc::new(record.entry);
-    ReadRecord {
-        place: record.place,
-        items: items_of(&entry),
-        ahead: ahead(&entry),
-        entry,
-    }
+    let read = ahead(&record.entry);
+    (record, read)
 }
 
 /// A workspace with everything read except the ledger.
@@ -195,12 +186,12 @@ impl Start {
                 from: place,
             };
             let read = |record| read_alone(record, ahead);
-            let mut visit = |record: ReadRecord| {
-                let (entry, items) = (record.entry, record.items);
-                heads.note(&items, &record.place, &mut |lane| backlog.durable(lane));
+            let mut visit = |(LedgerRecord { entry, place }, read): &ReadRecord| {
+                let items = items_of(entry);
+                heads.note(&items, place, &mut |lane| backlog.durable(lane));
                 backlog.admit(items);
-                let added = fold.add_ahead(&entry, record.ahead);
-                added.map_err(visit_error(&entry))
+                let added = fold.add_ahead(entry, read.as_ref());
+                added.map_err(visit_error(entry))
             };
             let (disk, dir) = (&*root.disk, &dir.handle);
             let end = read_ahead(disk, &root.layout, dir, &stretch, (&read, &mut visit))?;
@@ -235,9 +226,9 @@ impl Start {
             mut backlog,
         } = self;
         let read = |record| read_alone(record, ahead);
-        let mut admit = |record: ReadRecord| {
-            backlog.admit(record.items);
-            add(&record.entry, record.ahead).map_err(visit_error(&record.entry))
+        let mut admit = |(LedgerRecord { entry, .. }, read): &ReadRecord| {
+            backlog.admit(items_of(entry));
+            add(entry, read.as_ref()).map_err(visit_error(entry))
         };
         let (mut ledger, torn) = Ledger::open(
             Arc::clone(&root.disk),

@@ -57,33 +57,19 @@ impl LedgerIndex {
         self.refused
     }
 
-    fn add_read(&mut self, entry: &Entry, read: ReadEntry) -> Result<(), VisitError> {
-        let (record, at) = read.decision?;
-        self.names.note_rows(read.names);
-        self.known_deliveries.note_rows(read.deliveries);
-        self.untaken.note(entry, &record);
-        self.refusals.note(entry, &record, at);
+    fn add_decision(
+        &mut self,
+        entry: &Entry,
+        (record, at): &(Record, DateTime<Utc>),
+    ) -> Result<(), VisitError> {
+        self.names.note(entry);
+        self.known_deliveries.note(entry);
+        self.untaken.note(entry, record);
+        self.refusals.note(entry, record, *at);
         self.refused += u64::from(record.refused().is_some());
-        fold_hosts(&mut self.fleet, entry, &record, at)?;
-        review::apply(&mut self.state, &record, at);
+        fold_hosts(&mut self.fleet, entry, record, *at)?;
+        review::apply(&mut self.state, record, *at);
         Ok(())
-    }
-}
-
-/// What is read of one entry alone, on another thread if the ledger is long.
-struct ReadEntry {
-    decision: Result<(Record, DateTime<Utc>), Unreadable>,
-    names: Vec<RowKey>,
-    deliveries: Vec<RowKey>,
-}
-
-impl ReadEntry {
-    fn of(entry: &Entry) -> Self {
-        Self {
-            decision: decision(entry),
-            names: UsedNames::rows_of(entry),
-            deliveries: KnownDeliveries::rows_of(entry),
-        }
     }
 }
 
@@ -98,19 +84,19 @@ impl Fold for LedgerIndex {
     }
 
     fn add(&mut self, entry: &Entry) -> Result<(), VisitError> {
-        self.add_read(entry, ReadEntry::of(entry))
+        self.add_decision(entry, &decision(entry)?)
     }
 
+    /// Reads the decision, which takes longest. One that cannot be read is left to [`Self::add`], which fails.
     fn ahead(&self) -> fn(&Entry) -> Option<Ahead> {
-        |entry| Some(Box::new(ReadEntry::of(entry)))
+        |entry| Some(Box::new(decision(entry).ok()?))
     }
 
-    fn add_ahead(&mut self, entry: &Entry, read: Option<Ahead>) -> Result<(), VisitError> {
-        let read = read.and_then(|read| read.downcast::<ReadEntry>().ok());
-        self.add_read(
-            entry,
-            read.map_or_else(|| ReadEntry::of(entry), |read| *read),
-        )
+    fn add_ahead(&mut self, entry: &Entry, read: Option<&Ahead>) -> Result<(), VisitError> {
+        match read.and_then(|read| read.downcast_ref()) {
+            Some(decision) => self.add_decision(entry, decision),
+            None => self.add(entry),
+        }
     }
 
     fn save(&self, line: &mut dyn FnMut(&[u8]) -> io::Result<()>) -> io::Result<()> {

@@ -12,23 +12,14 @@ pub struct KnownDeliveries(Table<b'k'>);
 impl KnownDeliveries {
     /// Adds the deliveries of an entry.
     pub fn note(&mut self, entry: &Entry) {
-        self.note_rows(Self::rows_of(entry));
-    }
-
-    /// Adds the deliveries of [`Self::rows_of`].
-    pub(crate) fn note_rows(&mut self, rows: Vec<RowKey>) {
-        rows.into_iter().for_each(|row| self.0.put(row, []));
-    }
-
-    /// Returns the rows of the deliveries of an entry.
-    pub(crate) fn rows_of(entry: &Entry) -> Vec<RowKey> {
         let row = |delivery: &Delivery| {
             let Mailbox::Inbox(agent) = &delivery.mailbox else {
                 return None;
             };
             Some(row_of(agent, &digest(entry, &delivery.content)?))
         };
-        entry.deliveries.iter().filter_map(row).collect()
+        let rows = entry.deliveries.iter().filter_map(row);
+        rows.for_each(|row| self.0.put(row, []));
     }
 
     /// True if the ledger delivered these bytes to that inbox.

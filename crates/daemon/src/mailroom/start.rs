@@ -92,7 +92,7 @@ impl Fold for StartFold {
         self.index.ahead()
     }
 
-    fn add_ahead(&mut self, entry: &Entry, read: Option<Ahead>) -> Result<(), VisitError> {
+    fn add_ahead(&mut self, entry: &Entry, read: Option<&Ahead>) -> Result<(), VisitError> {
         if is_due(entry.seq, &mut self.next) {
             tracing::info!(
                 "still starting: reading the ledger, {} records so far",

@@ -8,7 +8,8 @@ use std::any::Any;
 use std::io::{self, BufRead, BufReader};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
-use std::sync::mpsc::sync_channel;
+use std::sync::Arc;
+use std::sync::mpsc::{channel, sync_channel};
 
 use serde::{Deserialize, Serialize};
 
@@ -140,20 +141,20 @@ impl LedgerEnd {
 
 /// A record as it is read.
 pub(crate) struct LedgerRecord {
-    pub(crate) entry: Entry,
+    pub(crate) entry: Arc<Entry>,
     pub(crate) place: LedgerPosition,
 }
 
 /// A visitor of the ledger.
-pub(crate) type Visit<'a> = dyn FnMut(LedgerRecord) -> Result<(), SpoolError> + 'a;
+pub(crate) type Visit<'a> = dyn FnMut(&LedgerRecord) -> Result<(), SpoolError> + 'a;
 
-/// The result of a fold's computation from a record on another thread.
+/// The result of a fold's computation from a record on the reading thread.
 pub type Ahead = Box<dyn Any + Send>;
 
-/// What another thread computes from each record, and the visitor that gets it.
+/// What the reading thread computes from each record, and the visitor that gets it.
 pub(crate) type VisitAhead<'a, T> = (
     &'a (dyn Fn(LedgerRecord) -> T + Sync),
-    &'a mut dyn FnMut(T) -> Result<(), SpoolError>,
+    &'a mut dyn FnMut(&T) -> Result<(), SpoolError>,
 );
 
 /// The records handed from the reading thread to the visitor at once, and how many such portions may wait. Few, because
@@ -161,12 +162,11 @@ pub(crate) type VisitAhead<'a, T> = (
 const PORTION: usize = 64;
 const PORTIONS: usize = 4;
 
-/// A ledger with more bytes than this to read is read on threads of their own: about 0.1 s of work. Each of them leaves
-/// a glibc arena as large as its portions, and a daemon reads what follows its newest snapshot many times a day.
+/// A ledger with more bytes than this to read is read on a thread of its own: about 0.1 s of work. The thread leaves a
+/// glibc arena as large as its portions, and a daemon reads what follows its newest snapshot many times a day.
 const LONG: u64 = 16 << 20;
 
-/// Reads a stretch of the ledger in `dir`, its directory, and hands every record to `visit`. If it is long, a separate
-/// thread reads and checks lines while earlier ones are visited: each side takes about half of the time.
+/// Reads a stretch of the ledger in `dir`, its directory, and hands every record to `visit`.
 pub(crate) fn read(
     disk: &dyn Disk,
     layout: &Layout,
@@ -174,13 +174,11 @@ pub(crate) fn read(
     stretch: &Stretch,
     visit: &mut Visit<'_>,
 ) -> Result<LedgerEnd, SpoolError> {
-    let segments = Segments::list(disk, layout, dir)?;
-    let read = |tell: &mut Tell<'_, LedgerRecord>| segments.read(stretch, tell);
-    portioned(segments.is_long(&stretch.from), read, visit)
+    read_ahead(disk, layout, dir, stretch, (&|record| record, visit))
 }
 
-/// Does the same with a third thread between the two, which computes from each record what its visitor needs. A start
-/// without a snapshot is as fast as the slowest of the three.
+/// Does the same with what `ahead` computes from each record. If the stretch is long, a separate thread reads and checks
+/// lines and computes while earlier records are visited: each side takes about half of the time.
 pub(crate) fn read_ahead<T: Send>(
     disk: &dyn Disk,
     layout: &Layout,
@@ -189,16 +187,8 @@ pub(crate) fn read_ahead<T: Send>(
     (ahead, visit): VisitAhead<'_, T>,
 ) -> Result<LedgerEnd, SpoolError> {
     let segments = Segments::list(disk, layout, dir)?;
-    let is_long = segments.is_long(&stretch.from);
-    let reading = |tell: &mut Tell<'_, T>| {
-        let read = |tell: &mut Tell<'_, LedgerRecord>| segments.read(stretch, tell);
-        portioned(is_long, read, &mut |record| match tell(ahead(record)) {
-            ControlFlow::Continue(()) => Ok(()),
-            // The visitor reports its own error.
-            ControlFlow::Break(()) => Err(SpoolError::Stopped { why: String::new() }),
-        })
-    };
-    portioned(is_long, reading, visit)
+    let read = |tell: &mut Tell<'_, T>| segments.read(stretch, &mut |record| tell(ahead(record)));
+    portioned(segments.is_long(&stretch.from), read, visit)
 }
 
 /// Receives what a thread reads; breaks off when nobody listens any more.
@@ -208,20 +198,32 @@ type Tell<'a, T> = dyn FnMut(T) -> ControlFlow<()> + 'a;
 fn portioned<T: Send>(
     is_long: bool,
     read: impl Fn(&mut Tell<'_, T>) -> Result<LedgerEnd, SpoolError> + Sync,
-    visit: &mut dyn FnMut(T) -> Result<(), SpoolError>,
+    visit: &mut dyn FnMut(&T) -> Result<(), SpoolError>,
 ) -> Result<LedgerEnd, SpoolError> {
     std::thread::scope(|scope| {
         let (send, receive) = sync_channel::<Vec<T>>(PORTIONS);
+        let (give_back, visited) = channel::<Vec<T>>();
         let read = &read;
         let reading = is_long.then(|| {
             std::thread::Builder::new().spawn_scoped(scope, move || {
                 let mut portion = Vec::with_capacity(PORTION);
+                let mut spent = Vec::new();
                 let end = read(&mut |item| {
+                    // What this thread allocated it also frees, one item for each new one: the next record takes its
+                    // memory from what glibc keeps ready for a thread, which is little, and waits for no lock.
+                    if spent.is_empty() {
+                        spent = visited.try_recv().unwrap_or_default();
+                    }
+                    drop(spent.pop());
                     portion.push(item);
-                    if portion.len() < PORTION || send.send(std::mem::take(&mut portion)).is_ok() {
+                    if portion.len() < PORTION {
                         return ControlFlow::Continue(());
                     }
-                    ControlFlow::Break(())
+                    let full = std::mem::replace(&mut portion, Vec::with_capacity(PORTION));
+                    match send.send(full) {
+                        Ok(()) => ControlFlow::Continue(()),
+                        Err(_) => ControlFlow::Break(()),
+                    }
                 });
                 // A receiver that has ended reports its own error.
                 let _ = send.send(portion);
@@ -232,7 +234,7 @@ fn portioned<T: Send>(
         let Some(Ok(reading)) = reading else {
             let mut visited = Ok(());
             let end = read(&mut |item| {
-                visited = visit(item);
+                visited = visit(&item);
                 match visited {
                     Ok(()) => ControlFlow::Continue(()),
                     Err(_) => ControlFlow::Break(()),
@@ -241,7 +243,12 @@ fn portioned<T: Send>(
             return visited.and(end);
         };
         // The first error drops the receiver, and the reader stops at its next portion.
-        let visited = receive.into_iter().flatten().try_for_each(visit);
+        let visited = receive.into_iter().try_for_each(|portion| {
+            portion.iter().try_for_each(&mut *visit)?;
+            // A reader that has ended frees nothing any more.
+            let _ = give_back.send(portion);
+            Ok(())
+        });
         let end = reading
             .join()
             .unwrap_or_else(|panic| std::panic::resume_unwind(panic));
@@ -394,6 +401,7 @@ impl<R: BufRead> Reading<R> {
                         offset,
                     };
                     let place = end.place.clone();
+                    let entry = Arc::new(entry);
                     if tell(LedgerRecord { entry, place }).is_break() {
                         return Ok(ControlFlow::Break(()));
                     }
@@ -497,4 +505,49 @@ enum LineFault {
     TooNew(u32),
     Chain(String),
     Torn(String),
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::thread::{self, ThreadId};
+
+    use super::*;
+
+    /// Names the thread that made it.
+    struct Item(ThreadId);
+
+    /// The items that another thread has freed.
+    static FREED_ELSEWHERE: AtomicUsize = AtomicUsize::new(0);
+
+    impl Drop for Item {
+        fn drop(&mut self) {
+            if thread::current().id() != self.0 {
+                FREED_ELSEWHERE.fetch_add(1, Ordering::Relaxed);
+            }
+        }
+    }
+
+    #[test]
+    fn the_reading_thread_frees_what_it_allocated() {
+        let read = |tell: &mut Tell<'_, Item>| {
+            let items = std::iter::repeat_with(|| Item(thread::current().id()));
+            let _ = items.take(100 * PORTION).try_for_each(tell);
+            Ok(LedgerEnd {
+                place: LedgerPosition::default(),
+                segments: Vec::new(),
+                torn: None,
+            })
+        };
+        let mut visited = 0;
+        let mut visit = |_: &Item| {
+            visited += 1;
+            Ok(())
+        };
+        portioned(true, read, &mut visit).expect("nothing fails");
+        assert_eq!(visited, 100 * PORTION);
+        // Only the last portions may come back when nobody takes them any more.
+        let elsewhere = FREED_ELSEWHERE.load(Ordering::Relaxed);
+        assert!(elsewhere <= (PORTIONS + 2) * PORTION, "{elsewhere}");
+    }
 }

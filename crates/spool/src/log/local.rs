@@ -54,7 +54,7 @@ impl Local {
     fn batches_beyond(&self, seq: u64) -> Result<Vec<Batch>, SpoolError> {
         let mut entries: Vec<Arc<Entry>> = Vec::new();
         stretch::read(&self.root, &Stretch::default(), &mut |record| {
-            entries.push(Arc::new(record.entry));
+            entries.push(Arc::clone(&record.entry));
             Ok(())
         })?;
         let mut batches = Batch::split(entries, Head::EMPTY);

@@ -51,9 +51,9 @@ pub fn verify_with<F: Fold + Default + PartialEq>(
     let (mut fold, mut heads) = (F::default(), Heads::default());
     let mut found: BTreeMap<u64, Agreement> = BTreeMap::new();
     let end = stretch::read(&root, &Stretch::default(), &mut |record| {
-        let entry = Arc::new(record.entry);
-        heads.note(&items_of(&entry), &record.place, &mut owed_after);
-        let visited = fold.add(&entry).and_then(|()| visit(&entry));
+        let entry = &record.entry;
+        heads.note(&items_of(entry), &record.place, &mut owed_after);
+        let visited = fold.add(entry).and_then(|()| visit(entry));
         visited.map_err(|source| SpoolError::Visit {
             seq: entry.seq,
             source,

@@ -83,9 +83,8 @@ impl SnapshotMaker {
         heads.renew(&mut |lane| durable(lane));
         let stretch = Stretch { from, to: self.seq };
         let end = stretch::read(root, &stretch, &mut |LedgerRecord { entry, place }| {
-            let entry = Arc::new(entry);
-            heads.note(&items_of(&entry), &place, &mut |lane| durable(lane));
-            fold.add(&entry).map_err(|source| SpoolError::Visit {
+            heads.note(&items_of(entry), place, &mut |lane| durable(lane));
+            fold.add(entry).map_err(|source| SpoolError::Visit {
                 seq: entry.seq,
                 source,
             })

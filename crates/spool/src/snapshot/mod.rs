@@ -27,13 +27,13 @@ pub trait Fold {
     fn clear(&mut self);
     /// Adds one record.
     fn add(&mut self, entry: &Entry) -> Result<(), VisitError>;
-    /// Returns the function that reads a record on another thread before [`Self::add_ahead`] adds it; by default it
+    /// Returns the function that reads a record on the reading thread before [`Self::add_ahead`] adds it; by default it
     /// reads nothing.
     fn ahead(&self) -> fn(&Entry) -> Option<Ahead> {
         |_| None
     }
     /// Adds one record, with what was read from it ahead.
-    fn add_ahead(&mut self, entry: &Entry, _: Option<Ahead>) -> Result<(), VisitError> {
+    fn add_ahead(&mut self, entry: &Entry, _: Option<&Ahead>) -> Result<(), VisitError> {
         self.add(entry)
     }
     /// Writes the part of the state that is always needed, as lines without newlines that do not begin with `lane `,

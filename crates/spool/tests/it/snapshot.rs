@@ -95,8 +95,8 @@ impl Fold for Listening {
     fn ahead(&self) -> fn(&Entry) -> Option<Ahead> {
         |_| Some(Box::new(thread::current().id()))
     }
-    fn add_ahead(&mut self, entry: &Entry, ahead: Option<Ahead>) -> Result<(), VisitError> {
-        let reader = ahead.and_then(|ahead| ahead.downcast::<ThreadId>().ok());
+    fn add_ahead(&mut self, entry: &Entry, ahead: Option<&Ahead>) -> Result<(), VisitError> {
+        let reader = ahead.and_then(|ahead| ahead.downcast_ref::<ThreadId>());
         let is_elsewhere = *reader.expect("what was read ahead") != thread::current().id();
         self.1.push((entry.seq, is_elsewhere));
         self.0.add(entry)

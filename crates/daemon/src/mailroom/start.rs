@@ -23,19 +23,14 @@ pub(super) struct StartFold {
     pub(super) index: LedgerIndex,
     lines: u64,
     next: Instant,
-    /// The last record that was read; none if a snapshot covered them all.
-    last: Option<LastRecord>,
-    /// The last ends of the ledger before a record that was read.
+    /// The last ends of the ledger before a record, once [`Self::last_record`] has read them.
     pub(super) past: PastHeads,
 }
 
 impl StartFold {
-    /// Reads from the ledger's last record, number `seq`, what limits later records. If a snapshot covered them all, it
-    /// reads the end of the ledger alone: as many records as others' histories are compared with.
+    /// Reads from the ledger's last record, number `seq`, what limits later records, and from the end of the ledger as
+    /// many records as others' histories are compared with.
     pub(super) fn last_record(&mut self, root: &Path, seq: u64) -> Result<LastRecord, SpoolError> {
-        if let Some(last) = self.last {
-            return Ok(last);
-        }
         let mut last = LastRecord::default();
         let end = Since::Record(seq.saturating_sub(PAST_MAX as u64));
         Tail::open(root, end)?.read(&mut |entry| {
@@ -68,7 +63,6 @@ impl Default for StartFold {
             index: LedgerIndex::default(),
             lines: 0,
             next: Instant::now() + PAUSE,
-            last: None,
             past: PastHeads::default(),
         }
     }
@@ -80,7 +74,6 @@ impl Fold for StartFold {
     }
 
     fn clear(&mut self) {
-        self.past = PastHeads::default();
         self.index.clear();
     }
 
@@ -99,8 +92,6 @@ impl Fold for StartFold {
                 entry.seq
             );
         }
-        self.last = Some(of_entry(entry)?);
-        self.past.note(before(entry));
         self.index.add_ahead(entry, read)
     }
 

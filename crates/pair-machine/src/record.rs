@@ -248,3 +248,152 @@ impl PairStanding {
         self.ms_left == 0 || self.turns_left == Some(0)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn member(agent: &str) -> PairMember {
+        PairMember {
+            agent: AgentName::new(agent).expect("a name"),
+            command: format!("run {agent}"),
+            output: "text".to_owned(),
+        }
+    }
+
+    fn setup() -> PairSetup {
+        PairSetup {
+            author: member("claude"),
+            reviewer: Some(member("codex")),
+            workdir: "/repo".to_owned(),
+            task: "fix it".to_owned(),
+            pr: None,
+            iterations: 3,
+            run_seconds: 5,
+            seconds: 10,
+            turns: Some(8),
+            words: SignalWords::default(),
+        }
+    }
+
+    fn run(ms: u64, turns: u32) -> Transcript {
+        Transcript {
+            ms,
+            turns,
+            ..Transcript::default()
+        }
+    }
+
+    #[test]
+    fn each_run_uses_up_time_and_turns_until_one_of_them_is_gone() {
+        let left = |standing: PairStanding| (standing.ms_left, standing.turns_left);
+        let fresh = PairStanding::new(&setup());
+        assert_eq!(left(fresh), (10_000, Some(8)));
+        let begun = PairStanding {
+            began_at: Some(DateTime::UNIX_EPOCH),
+            starts: 1,
+            ..fresh
+        };
+        let after_one = begun.without(&run(4_000, 3));
+        assert_eq!(left(after_one), (6_000, Some(5)));
+        assert_eq!(
+            (after_one.began_at, after_one.starts),
+            (None, 1),
+            "no command runs"
+        );
+        for (ms, turns, expected, is_spent) in [
+            (5_999, 4, (1, Some(1)), false),
+            (6_000, 0, (0, Some(5)), true),
+            (0, 5, (6_000, Some(0)), true),
+            (7_000, 6, (0, Some(0)), true),
+        ] {
+            let after = after_one.without(&run(ms, turns));
+            assert_eq!(left(after), expected);
+            assert_eq!(after.is_spent(), is_spent, "{after:?}");
+        }
+    }
+
+    #[test]
+    fn a_pair_without_a_limit_on_turns_spends_none() {
+        let setup = PairSetup {
+            turns: None,
+            ..setup()
+        };
+        let after = PairStanding::new(&setup).without(&run(1, 1_000));
+        assert_eq!(after.turns_left, None);
+        assert!(!after.is_spent());
+    }
+
+    #[test]
+    fn a_command_runs_in_the_state_of_its_side() {
+        let pair = setup();
+        let name = |member: &PairMember| member.agent.to_string();
+        let runs = |setup: &PairSetup| RunState::ALL.map(|state| setup.member(state).map(name));
+        let [author, reviewer] = ["claude", "codex"].map(|name| Some(name.to_owned()));
+        assert_eq!(
+            RunState::ALL.map(RunState::word),
+            ["init", "working", "reviewing", "complete", "failed"]
+        );
+        assert_eq!(runs(&pair), [None, author.clone(), reviewer, None, None]);
+        assert_eq!(
+            pair.members().map(name).collect::<Vec<_>>(),
+            ["claude", "codex"]
+        );
+        let alone = PairSetup {
+            reviewer: None,
+            ..pair
+        };
+        assert_eq!(runs(&alone), [None, author, None, None, None]);
+        assert_eq!(alone.members().map(name).collect::<Vec<_>>(), ["claude"]);
+    }
+
+    #[test]
+    fn a_step_that_ends_a_run_has_it_and_no_other_step_does() {
+        let run = run(1, 1);
+        let why = || "it stopped".to_owned();
+        let steps = [
+            (PairStep::Opened(Box::new(setup())), "opened", false),
+            (PairStep::Started, "started", false),
+            (PairStep::NotStarted { why: why() }, "not_started", false),
+            (PairStep::Began(1), "began", false),
+            (
+                PairStep::Ended {
+                    signal: Signal::None,
+                    run: run.clone(),
+                },
+                "ended",
+                true,
+            ),
+            (
+                PairStep::Crashed {
+                    why: why(),
+                    run: run.clone(),
+                },
+                "crashed",
+                true,
+            ),
+            (
+                PairStep::Interrupted {
+                    why: why(),
+                    run: Some(run.clone()),
+                },
+                "interrupted",
+                true,
+            ),
+            (
+                PairStep::Interrupted {
+                    why: why(),
+                    run: None,
+                },
+                "interrupted",
+                false,
+            ),
+            (PairStep::Resumed, "resumed", false),
+            (PairStep::Dropped, "dropped", false),
+        ];
+        for (step, word, has_run) in steps {
+            assert_eq!(step.word(), word);
+            assert_eq!(step.run(), has_run.then_some(&run), "{word}");
+        }
+    }
+}

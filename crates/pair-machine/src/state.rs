@@ -172,4 +172,34 @@ mod tests {
         );
         assert_eq!(RunState::from_stored(""), RunState::Failed);
     }
+
+    #[test]
+    fn a_state_has_a_name_in_the_loop_and_one_in_the_ledger() {
+        let names: Vec<_> = RunState::ALL
+            .into_iter()
+            .map(|run| (run.word(), run.stored(), run.is_terminal()))
+            .collect();
+        let expected = [
+            ("init", "submitted", false),
+            ("working", "working", false),
+            ("reviewing", "reviewing", false),
+            ("complete", "completed", true),
+            ("failed", "failed", true),
+        ];
+        assert_eq!(names, expected);
+        for run in RunState::ALL {
+            assert_eq!(RunState::from_word(run.word()), Some(run));
+        }
+        assert_eq!(RunState::from_word("submitted"), None, "a stored name");
+    }
+
+    #[test]
+    fn an_illegal_transition_names_both_states() {
+        let refused = RunState::Complete.go(RunState::Working);
+        let text = refused.map_err(|illegal| illegal.to_string());
+        assert_eq!(
+            text,
+            Err("a run cannot go from complete to working".to_owned())
+        );
+    }
 }

@@ -620,4 +620,163 @@ mod tests {
         assert!(!admits("*a".repeat(30) + "b", "a".repeat(4_000)));
         assert!(!admits("**/a/".repeat(30) + "b", "a/".repeat(2_000)));
     }
+
+    #[test]
+    fn a_limit_is_a_number_within_its_bounds_and_has_a_default() {
+        let messages = |number| MessagesPerHour::new(number).map(MessagesPerHour::get);
+        let files = |number| FilesPerHour::new(number).map(FilesPerHour::get);
+        let open = |number| OpenReviews::new(number).map(OpenReviews::get);
+        assert_eq!(
+            [0, 1, 10_000, 10_001, 65_537].map(messages),
+            [None, Some(1), Some(10_000), None, None]
+        );
+        let most = 1_000_000;
+        let beyond = (1 << 32) + 1;
+        assert_eq!(
+            [0, 1, most, most + 1, beyond].map(files),
+            [None, Some(1), Some(most), None, None]
+        );
+        assert_eq!(
+            [0, 1, most, most + 1, beyond].map(open),
+            [None, Some(1), Some(1_000_000), None, None]
+        );
+        let policy = Policy::default();
+        assert_eq!(policy.messages_per_hour.get(), 60);
+        assert_eq!(policy.files_per_hour.get(), 250_000);
+        assert_eq!(policy.open_reviews.get(), 200_000);
+    }
+
+    #[test]
+    fn a_budget_names_each_limit_by_its_key_and_is_used_up_at_exactly_its_limit() {
+        let of_tokens = |tokens| SpendLimit {
+            tokens: Some(tokens),
+            micro_usd: None,
+        };
+        let of_money = SpendLimit {
+            tokens: None,
+            micro_usd: Some(5),
+        };
+        let budget = SpendBudget {
+            per_review: of_tokens(1),
+            per_day: of_tokens(2),
+            per_agent: of_money,
+        };
+        let limits = [
+            ("per_review", of_tokens(1)),
+            ("per_day", of_tokens(2)),
+            ("per_agent", of_money),
+        ];
+        assert_eq!(budget.limits(), limits);
+
+        let spend = |tokens, micro_usd| Spend { tokens, micro_usd };
+        for (limit, tokens, micro_usd, is_reached) in [
+            (of_tokens(2), 1, 9, false),
+            (of_tokens(2), 2, 0, true),
+            (of_money, 9, 4, false),
+            (of_money, 0, 5, true),
+            (SpendLimit::default(), u64::MAX, u64::MAX, false),
+        ] {
+            assert_eq!(
+                limit.is_reached(spend(tokens, micro_usd)),
+                is_reached,
+                "{limit:?} after {tokens} tokens, {micro_usd} millionths"
+            );
+        }
+    }
+
+    #[test]
+    fn without_a_pattern_no_path_belongs_to_people() {
+        let paths = |patterns: &[&str]| {
+            let patterns = patterns.iter().map(ToString::to_string).collect();
+            HumanPaths::new(patterns).expect("patterns")
+        };
+        assert!(paths(&[]).is_empty() && !paths(&[]).admits("a"));
+        assert!(!paths(&["a"]).is_empty());
+    }
+
+    #[test]
+    fn a_quoted_path_is_compared_as_the_bytes_it_stands_for() {
+        for (quoted, plain) in [
+            (r#""\a\b\t\n\v\f\r""#, Some("\x07\x08\t\n\x0b\x0c\r")),
+            (r#""\"\\x""#, Some("\"\\x")),
+            (r#""\101\172\052""#, Some("Az*")),
+            (r#""\303\274""#, Some("ü")),
+            (r#""a\""#, None),
+            (r#""\10""#, None),
+            (r#"a\tb"#, None),
+            (r#""a"#, None),
+        ] {
+            assert_eq!(unquoted(quoted).as_deref(), plain, "{quoted}");
+        }
+    }
+
+    #[test]
+    fn a_request_passes_to_the_reviewers_after_that_may_review_and_did_not_write_it() {
+        let agent = |name: &str| AgentName::new(name).expect("a name");
+        let policy = Policy {
+            reviewers: ["codex", "gemini", "claude", "gpt", "fable"]
+                .map(agent)
+                .into(),
+            agents: [
+                (agent("gemini"), [Role::Author].into()),
+                (agent("gpt"), [Role::Author, Role::Reviewer].into()),
+                (agent("claude"), [].into()),
+            ]
+            .into(),
+            ..Policy::default()
+        };
+        let after = |reviewer: &str, author: &str| {
+            let names = policy.reviewers_after(&agent(reviewer), &agent(author));
+            names.map(|names| names.iter().map(ToString::to_string).collect::<Vec<_>>())
+        };
+        let some = |names: &[&str]| Some(names.iter().map(ToString::to_string).collect());
+        assert_eq!(after("codex", "purple"), some(&["claude", "gpt", "fable"]));
+        assert_eq!(after("codex", "claude"), some(&["gpt", "fable"]));
+        assert_eq!(after("gpt", "claude"), some(&["fable"]));
+        assert_eq!(after("fable", "claude"), some(&[]), "nobody is left");
+        assert_eq!(after("purple", "claude"), None, "not in the list");
+
+        for (name, roles) in [
+            ("gemini", [true, false]),
+            ("gpt", [true, true]),
+            ("claude", [true, true]),
+            ("unlisted", [true, true]),
+        ] {
+            let admitted =
+                [Role::Author, Role::Reviewer].map(|role| policy.admits(&agent(name), role));
+            assert_eq!(admitted, roles, "{name}");
+        }
+    }
+
+    #[test]
+    fn two_agents_of_one_vendor_or_of_an_unknown_one_do_not_review_each_other() {
+        let agent = |name: &str| AgentName::new(name).expect("a name");
+        let vendors = [
+            ("claude", "Anthropic"),
+            ("fable", "anthropic"),
+            ("codex", "OpenAI"),
+        ];
+        let policy = Policy {
+            vendors: vendors
+                .map(|(name, vendor)| (agent(name), vendor.to_owned()))
+                .into(),
+            ..Policy::default()
+        };
+        let why =
+            |author: &str, reviewer: &str| policy.same_vendor(&agent(author), &agent(reviewer));
+        assert_eq!(why("claude", "codex"), None);
+        for (author, reviewer, begins) in [
+            (
+                "claude",
+                "fable",
+                "`claude` and `fable` both have the vendor anthropic;",
+            ),
+            ("claude", "gpt", "the vendor of `gpt` is not known;"),
+            ("gpt", "claude", "the vendor of `gpt` is not known;"),
+            ("gpt", "purple", "the vendor of `gpt` is not known;"),
+        ] {
+            let why = why(author, reviewer).unwrap_or_default();
+            assert!(why.starts_with(begins), "{author} {reviewer}: {why}");
+        }
+    }
 }

@@ -5,6 +5,7 @@ mod advisory;
 mod budgets;
 mod deadlines;
 mod duplicates;
+mod fallback;
 mod finished;
 mod fixes;
 mod gate;

@@ -104,13 +104,16 @@ fn a_request_may_ask_for_fewer_rounds_and_is_clamped_at_the_projects() {
     assert_eq!(table.review().rounds.get(), 1);
     assert_eq!(table.feedback(1, "F-001 P1 open"), ok("escalated"));
 
-    let mut table = Table::default();
-    table.request_with("max_rounds: 3").expect("opens");
-    assert_eq!(table.review().rounds.get(), 2);
-    let Some(accepted) = table.last_record().accepted() else {
-        panic!("not accepted")
-    };
-    assert_eq!(accepted.alerts.len(), 1, "{:?}", accepted.alerts);
+    for (asked, rounds, alerts) in [(1, 1, 0), (2, 2, 0), (3, 2, 1)] {
+        let mut table = Table::default();
+        let fields = format!("max_rounds: {asked}");
+        table.request_with(&fields).expect("opens");
+        assert_eq!(table.review().rounds.get(), rounds, "{asked} asked");
+        let Some(accepted) = table.last_record().accepted() else {
+            panic!("not accepted")
+        };
+        assert_eq!(accepted.alerts.len(), alerts, "{:?}", accepted.alerts);
+    }
 }
 
 #[test]

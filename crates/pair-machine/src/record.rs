@@ -314,6 +314,48 @@ mod tests {
     }
 
     #[test]
+    fn a_pair_is_named_by_the_message_that_opened_it() {
+        let pair = PairId(MessageId::new("pair-1").expect("an id"));
+        assert_eq!(
+            (pair.as_str(), pair.to_string()),
+            ("pair-1", "pair-1".to_owned())
+        );
+    }
+
+    #[test]
+    fn the_ledger_leaves_out_what_a_run_did_not_use() {
+        let bare = Transcript {
+            start: 1,
+            ms: 2,
+            said: "done".to_owned(),
+            length: 4,
+            ..Transcript::default()
+        };
+        let full = Transcript {
+            turns: 3,
+            spend: Spend {
+                tokens: 5,
+                micro_usd: 0,
+            },
+            messages: vec![MessageId::new("m-1").expect("an id")],
+            ..bare.clone()
+        };
+        for (run, json) in [
+            (bare, r#"{"start":1,"ms":2,"said":"done","length":4}"#),
+            (
+                full,
+                r#"{"start":1,"ms":2,"turns":3,"spend":{"tokens":5},"said":"done","length":4,"messages":["m-1"]}"#,
+            ),
+        ] {
+            assert_eq!(serde_json::to_string(&run).expect("plain values"), json);
+            assert_eq!(
+                serde_json::from_str::<Transcript>(json).expect("a run"),
+                run
+            );
+        }
+    }
+
+    #[test]
     fn a_pair_without_a_limit_on_turns_spends_none() {
         let setup = PairSetup {
             turns: None,

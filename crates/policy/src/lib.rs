@@ -168,9 +168,9 @@ fn unquoted(path: &str) -> Option<String> {
     while let Some(byte) = rest.next() {
         let plain = match byte {
             b'\\' => match rest.next()? {
-                high @ b'0'..=b'3' => [rest.next()?, rest.next()?]
+                high @ b'0'..=b'3' => [high, rest.next()?, rest.next()?]
                     .iter()
-                    .fold(high - b'0', |all, digit| (all << 3) | (digit & 7)),
+                    .fold(0, |all, digit| (all << 3) | (digit & 7)),
                 letter => match b"abtnvfr".iter().zip(7..).find(|(one, _)| **one == letter) {
                     Some((_, control)) => control,
                     None => letter,

@@ -95,27 +95,12 @@ impl Class {
             is_negated: false,
         }
     }
-
-    /// True if the classes provably share no character.
-    fn is_apart_from(&self, other: &Self) -> bool {
-        let is_in = |class: &Self, (first, last): &(char, char)| {
-            class
-                .ranges
-                .iter()
-                .any(|(from, to)| from <= last && first <= to)
-        };
-        !self.is_negated
-            && !other.is_negated
-            && !self.ranges.iter().any(|range| is_in(other, range))
-    }
 }
 
-/// True if matching greedily is always right: what follows a run of open length cannot begin inside it.
+/// True if matching greedily is always right: only the last run may have an open length, so nothing has to be given back.
 fn needs_no_way_back(runs: &[Run]) -> bool {
-    let mut pairs = runs.iter().zip(runs.iter().skip(1));
-    pairs.all(|(run, next)| {
-        run.least == run.most || (next.least > 0 && run.class.is_apart_from(&next.class))
-    })
+    let mut before_last = runs.iter().rev().skip(1);
+    before_last.all(|run| run.least == run.most)
 }
 
 /// Parses a pattern that is a sequence of classes; `None` if it is more than that.
@@ -305,6 +290,7 @@ mod tests {
             "a$",
             "^.$",
             "^[^a]+b$",
+            "^[0-9]+b$",
         ] {
             assert!(!is_row(source), "{source}");
         }

@@ -264,3 +264,23 @@ fn expected(schema: &Value) -> String {
     };
     noun.to_owned()
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::Schema;
+    use crate::schema::Step;
+
+    #[test]
+    fn a_time_in_a_schema_is_an_instant_and_no_other_text_is() {
+        let is_instant = |name: &str| {
+            let shape = Schema::Envelope.shape().at(&[Step::Key(name.to_owned())]);
+            shape.expect("a field").is_instant()
+        };
+        for name in ["created_at_utc", "expires_at"] {
+            assert!(is_instant(name), "{name}");
+        }
+        for name in ["id", "subject", "to", "conversation_id"] {
+            assert!(!is_instant(name), "{name}");
+        }
+    }
+}

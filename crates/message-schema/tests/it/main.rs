@@ -4,3 +4,4 @@ mod agreement;
 mod draft07;
 mod oracle;
 mod render;
+mod slips;

@@ -388,6 +388,113 @@ mod tests {
     }
 
     #[test]
+    fn a_report_says_everything_about_a_fault_of_the_rules() {
+        let text = "from: a\ntype: review_feedback\nbody: |\n  round: 1\n";
+        let message = message_schema::parse(text.as_bytes()).expect("a mapping");
+        let packet = "findings:\n  - id: F-1\n    action: reply\n";
+        let packet = message_schema::parse_packet(packet.as_bytes()).expect("a packet");
+        let file = FileName::new("a.yaml").expect("a name");
+        for (field, in_file, (line, column)) in [
+            ("findings[0].action", "p.yaml", (3, 13)),
+            ("body.round", "a.yaml", (4, 10)),
+            ("from", "a.yaml", (1, 7)),
+        ] {
+            let fault = Fault {
+                code: Code::ActionIllegal,
+                field: Some(field.to_owned()),
+                thread: Some("F-1".parse().expect("an id")),
+                clause: Some(review::Clause::Blocking),
+                message: "words".to_owned(),
+                found: Some("this".to_owned()),
+                expected: Some("that".to_owned()),
+                fix: Some("write that".to_owned()),
+            };
+            let reported = reported_fault(&fault, &message, Some(("p.yaml", &packet)), &file);
+            let expected = ReportedViolation {
+                code: Code::ActionIllegal,
+                message: "words".to_owned(),
+                file: in_file.to_owned(),
+                line: Some(line),
+                column: Some(column),
+                field: Some(field.to_owned()),
+                thread: Some("F-1".to_owned()),
+                round_count: None,
+                replies: None,
+                clause: Some("blocking".to_owned()),
+                found: Some("this".to_owned()),
+                expected: Some("that".to_owned()),
+                fix: Some("write that".to_owned()),
+                level: Level::Error,
+            };
+            assert_eq!(reported, expected, "{field}");
+        }
+    }
+
+    #[test]
+    fn every_refusal_of_a_file_says_what_was_found_expected_and_to_be_done() {
+        let text = "from: a\ntype: review_feedback\nbody: |\n  findings_packet: packets/p.yaml\n";
+        let message = message_schema::parse(text.as_bytes()).expect("a mapping");
+        let file = FileName::new("a.yaml").expect("a name");
+        for (rejection, code, found, expected, line) in [
+            (
+                Rejection::of_another(7, 8, &file),
+                Code::WrongOwner,
+                Some("uid 7"),
+                "uid 8",
+                None,
+            ),
+            (
+                Rejection::packet_of_another(7, 8, &message, &file),
+                Code::WrongOwner,
+                Some("uid 7"),
+                "uid 8, or the daemon's",
+                Some(4),
+            ),
+            (
+                Rejection::too_many_waiting(&file),
+                Code::TooManyWaiting,
+                Some("256 that wait already"),
+                "at most 256",
+                None,
+            ),
+            (
+                Rejection::too_large_for_log(900, &file),
+                Code::TooLarge,
+                None,
+                "a record of at most 900 bytes",
+                None,
+            ),
+            (
+                Rejection::unread(Unfit::Directory, &file),
+                Code::NotAFile,
+                Some("a directory"),
+                "a regular file of at most 256 KiB with one name",
+                None,
+            ),
+            (
+                Rejection::unread(Unfit::TooLarge(300_000), &file),
+                Code::TooLarge,
+                Some("a file of 300000 bytes"),
+                "a regular file of at most 256 KiB with one name",
+                None,
+            ),
+        ] {
+            assert_eq!(rejection.code, code);
+            let [violation] = &rejection.violations[..] else {
+                panic!("{rejection:?}");
+            };
+            assert_eq!((violation.code, violation.level), (code, Level::Error));
+            assert_eq!(violation.found.as_deref(), found, "{code}");
+            assert_eq!(violation.expected.as_deref(), Some(expected), "{code}");
+            assert_eq!(violation.file, "a.yaml");
+            assert_eq!(violation.line, line, "{code}");
+            assert_ne!(violation.message, "", "{code}");
+            assert!(violation.fix.is_some(), "{code}");
+            assert!(rejection.retryable && rejection.faults.is_empty());
+        }
+    }
+
+    #[test]
     fn a_field_is_found_where_it_stands_or_next_to_it() {
         let text = "findings:\n  - id: F-1\n    severity: P1\n  - id: F-2\n    action: reply\n";
         let tree = message_schema::parse_packet(text.as_bytes()).expect("a mapping");

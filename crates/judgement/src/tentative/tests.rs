@@ -1,5 +1,5 @@
 //! Random batches, committed or rolled back, compared with a model that is too simple to be wrong: the fold of the
-//! committed records alone.
+//! committed records alone. A second host judges each committed record again.
 
 use chrono::TimeDelta;
 use message_schema::id::{AgentName, FindingId, MessageId, PrNumber};
@@ -96,14 +96,35 @@ fn file() -> impl Strategy<Value = Play> {
     })
 }
 
-fn event() -> impl Strategy<Value = Play> {
-    let which = |pr: u8| Which {
+fn which(pr: u8) -> Which {
+    Which {
         pr: PrNumber::new(pr.to_string()).expect("a number"),
         repo: None,
         reviewer: None,
+    }
+}
+
+fn failed(which: Which, cause: FailureCause) -> Event {
+    let failure = RunFailure {
+        cause,
+        why: "exit code 1".to_owned(),
+        retry_after: None,
+        run: None,
     };
+    Event::Failed { which, failure }
+}
+
+/// The file of a request that passes to another reviewer.
+fn handed_request() -> RequestFile {
+    RequestFile {
+        file: FileName::new("request.yaml").expect("a name"),
+        text: "the request".to_owned(),
+    }
+}
+
+fn event() -> impl Strategy<Value = Play> {
     let finding = || FindingId::new("F-001").expect("an id");
-    let events = (0..12_u8, 86..88_u8).prop_map(move |(kind, pr)| {
+    let events = (0..13_u8, 86..88_u8).prop_map(move |(kind, pr)| {
         let which = which(pr);
         let person = |act| {
             Event::Person(PersonsDecision {
@@ -126,15 +147,8 @@ fn event() -> impl Strategy<Value = Play> {
             0 => Event::Taken(which),
             1 => Event::Turns { which, count: 2 },
             2 => Event::Started(which),
-            3 => {
-                let failure = RunFailure {
-                    cause: FailureCause::Crashed,
-                    why: "exit code 1".to_owned(),
-                    retry_after: None,
-                    run: None,
-                };
-                Event::Failed { which, failure }
-            }
+            3 => failed(which, FailureCause::Crashed),
+            11 => failed(which, FailureCause::NotLoggedIn),
             4 => pull(PullAction::Opened),
             5 => pull(PullAction::Merged),
             6 => person(Act::Reopen),
@@ -161,9 +175,10 @@ fn play() -> impl Strategy<Value = Play> {
     ]
 }
 
-/// The tentative state under test, and the fold of the committed records.
+/// The tentative state under test, the fold of the committed records, and another host that follows them.
 struct Table {
     tentative: Tentative,
+    follower: Tentative,
     batch: Vec<(Record, EntryDraft, DateTime<Utc>)>,
     state: State,
     names: UsedNames,
@@ -184,10 +199,16 @@ impl Table {
             ..Policy::default()
         };
         policy.handoff.mode = HandoffMode::Full;
-        let mut tentative = Tentative::new(State::default(), UsedNames::default(), policy.clone());
-        tentative.reconfigure(policy, agents.to_vec());
+        policy.reviewers = ["codex", "gemini"].map(agent).into();
+        let host = || {
+            let (state, names) = (State::default(), UsedNames::default());
+            let mut tentative = Tentative::new(state, names, policy.clone());
+            tentative.reconfigure(policy.clone(), agents.to_vec());
+            tentative
+        };
         Self {
-            tentative,
+            tentative: host(),
+            follower: host(),
             batch: Vec::new(),
             state: State::default(),
             names: UsedNames::default(),
@@ -288,7 +309,9 @@ impl Table {
 
     fn add(&mut self, record: EventRecord) {
         let place = self.place();
-        let (draft, record) = self.tentative.add_event(record, None, place);
+        let (draft, record) = self
+            .tentative
+            .add_event(record, Some(handed_request()), place);
         self.batch.push((record, draft, self.now));
     }
 
@@ -297,9 +320,27 @@ impl Table {
         for (record, draft, at) in self.batch.drain(..) {
             review::apply(&mut self.state, &record, at);
             self.seq += 1;
-            self.names.note(&entry(draft, self.seq));
+            let entry = entry(draft, self.seq);
+            self.names.note(&entry);
+            follow(&mut self.follower, &entry, &record).unwrap_or_else(|differs| {
+                panic!("{differs:?}\n{entry:#?}\n{record:#?}");
+            });
+            self.follower.commit();
         }
     }
+
+    /// Returns the last record of the batch with its entry; the ledger does not take it.
+    fn last(&mut self) -> (Entry, Record) {
+        let seq = self.place().0 - 1;
+        let (record, draft, _) = self.batch.pop().expect("a record");
+        (entry(draft, seq), record)
+    }
+}
+
+/// Judges the record again on another host.
+fn follow(follower: &mut Tentative, entry: &Entry, record: &Record) -> Result<(), Differs> {
+    let at = DateTime::parse_from_rfc3339(&entry.at).expect("an instant");
+    follower.add_again(entry, record, RecordedMessage::of(entry), at.to_utc())
 }
 
 fn id(ids: &mut u32) -> MessageId {
@@ -348,6 +389,109 @@ fn a_refused_message_takes_back_what_its_sender_put_into_an_inbox_and_never_a_de
     assert_eq!(withdrawn, [vec![], vec!["codex/inbox b.yaml".to_owned()]]);
 }
 
+fn request() -> String {
+    let body = "pr: 86\n  branch: x\n  diff_summary: y";
+    message("review_request", "claude", "codex", 1, 86, body)
+}
+
+/// A change of an entry, with its name.
+struct Change(&'static str, fn(&mut Entry));
+
+/// Checks that another host takes the entry as it is, and with none of the changes: each makes other files.
+fn follows_as_it_is(table: &mut Table, changes: &[Change]) {
+    let (entry, record) = table.last();
+    for Change(what, make) in changes {
+        let mut changed = entry.clone();
+        make(&mut changed);
+        let said = follow(&mut table.follower, &changed, &record);
+        assert!(matches!(said, Err(Differs::Files(_))), "{what}: {said:?}");
+        table.follower.roll_back();
+    }
+    follow(&mut table.follower, &entry, &record).expect("it follows");
+}
+
+#[test]
+fn another_host_takes_a_message_with_the_files_that_follow_from_it_alone() {
+    let mut table = Table::new();
+    table.submit("claude", "a.yaml", &request());
+    follows_as_it_is(
+        &mut table,
+        &[
+            Change("another kind", |entry| {
+                "refused".clone_into(&mut entry.kind);
+            }),
+            Change("another id", |entry| entry.id = Some("m-2".to_owned())),
+            Change("no review", |entry| entry.review = None),
+            Change("a file less", |entry| drop(entry.deliveries.pop())),
+            Change("another name in an inbox", |entry| {
+                entry.deliveries[0].file = FileName::new("z.yaml").expect("a name");
+            }),
+            Change("another text", |entry| {
+                entry.deliveries.last_mut().expect("a brief").content =
+                    Content::Text("x".to_owned());
+            }),
+            Change("another place for the original", |entry| {
+                let file = FileName::new("z.yaml").expect("a name");
+                entry.original.as_mut().expect("a file").away = Away::Sent(file);
+            }),
+            Change("another digest", |entry| {
+                entry.original.as_mut().expect("a file").digest = Some(Digest::ZERO);
+            }),
+        ],
+    );
+}
+
+#[test]
+fn another_host_takes_a_refusal_with_its_report_and_notice_alone() {
+    let mut table = Table::new();
+    table.submit("claude", "a.yaml", "no message");
+    let text = || Content::Text("x".to_owned());
+    let (entry, record) = table.last();
+    for (mailbox, content) in [
+        (Mailbox::Inbox("codex".to_owned()), text()),
+        (Mailbox::Inbox("claude".to_owned()), Content::Original),
+        (Mailbox::DeadLetter("codex".to_owned()), text()),
+        (Mailbox::Packets("findings".to_owned()), text()),
+        (Mailbox::PullRequest("86".to_owned()), text()),
+    ] {
+        let mut changed = entry.clone();
+        changed.deliveries.push(Delivery {
+            mailbox,
+            file: FileName::new("z.yaml").expect("a name"),
+            content,
+        });
+        let said = follow(&mut table.follower, &changed, &record);
+        assert!(matches!(said, Err(Differs::Files(_))), "{changed:#?}");
+        table.follower.roll_back();
+    }
+    let mut sent = entry.clone();
+    let file = FileName::new("a.yaml").expect("a name");
+    sent.original.as_mut().expect("a file").away = Away::Sent(file);
+    let said = follow(&mut table.follower, &sent, &record);
+    assert!(matches!(said, Err(Differs::Files(_))), "{said:?}");
+    table.follower.roll_back();
+    follow(&mut table.follower, &entry, &record).expect("it follows");
+}
+
+#[test]
+fn another_host_takes_a_request_that_passes_to_the_next_reviewer() {
+    let mut table = Table::new();
+    table.submit("claude", "a.yaml", &request());
+    table.commit();
+    table.report(None, &failed(which(86), FailureCause::NotLoggedIn));
+    let (_, draft, _) = table.batch.last().expect("a record");
+    let inbox = Mailbox::Inbox("gemini".to_owned());
+    let handed = draft.deliveries.iter().find(|file| file.mailbox == inbox);
+    let expected = Content::Text(handed_request().text);
+    assert_eq!(handed.map(|file| &file.content), Some(&expected));
+    follows_as_it_is(
+        &mut table,
+        &[Change("its notice to another agent", |entry| {
+            entry.deliveries[0].mailbox = Mailbox::Inbox("gemini".to_owned());
+        })],
+    );
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 64, failure_persistence: None, ..ProptestConfig::default() })]
 
@@ -360,6 +504,7 @@ proptest! {
             table.make(play);
             if table.batch.is_empty() {
                 prop_assert_eq!(table.tentative.state(), &table.state, "after {:?}", play);
+                prop_assert_eq!(table.follower.state(), &table.state, "after {:?}", play);
                 prop_assert_eq!(&table.tentative.names, &table.names, "after {:?}", play);
             }
         }

@@ -5,3 +5,4 @@ mod corpus;
 mod fix;
 mod fmt;
 mod properties;
+mod sentences;

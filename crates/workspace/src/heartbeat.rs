@@ -128,3 +128,91 @@ pub fn save<'a>(root: &Path, heard: impl Iterator<Item = &'a HeardHost>) {
         tracing::debug!(%error, "cannot save the other hosts' heartbeats; the next ones will be saved");
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Keys of hosts that sign with their own name.
+    struct NamedKey(&'static str);
+
+    impl HostKeys for NamedKey {
+        fn sign(&self, bytes: &[u8]) -> Vec<u8> {
+            [self.0.as_bytes(), bytes].concat()
+        }
+
+        fn is_signed(&self, key: &str, bytes: &[u8], signature: &[u8]) -> bool {
+            signature == [key.as_bytes(), bytes].concat()
+        }
+    }
+
+    fn state(host: &str) -> HostState {
+        HostState {
+            host: host.parse().expect("a name"),
+            version: "0.4.0".to_owned(),
+            seq: 7,
+            digest: Some(Digest::ZERO),
+            standing: "in_step".to_owned(),
+            at: DateTime::UNIX_EPOCH,
+            started: DateTime::UNIX_EPOCH,
+            number: 3,
+        }
+    }
+
+    #[test]
+    fn a_heartbeat_is_heard_if_the_host_it_names_signed_it_for_this_workspace() {
+        let mut fleet = Fleet::default();
+        let name = || "north".parse().expect("a name");
+        fleet.join(name(), "north".to_owned()).expect("it joins");
+        let north = state("north");
+        let sent = |state: &HostState, workspace, key| written(state, workspace, &NamedKey(key));
+        let heard = |bytes: &[u8]| heard(bytes, "w", &fleet, &NamedKey("here"));
+        assert_eq!(heard(&sent(&north, "w", "north")), Some(north.clone()));
+        assert_eq!(heard(&sent(&north, "other", "north")), None);
+        assert_eq!(heard(&sent(&north, "w", "south")), None);
+        assert_eq!(heard(&sent(&state("south"), "w", "south")), None);
+        assert_eq!(heard(b"{}"), None);
+        for (word, is_heard) in [
+            ("x".repeat(64), true),
+            ("x".repeat(65), false),
+            ("a b".to_owned(), false),
+            ("\u{202e}".to_owned(), false),
+        ] {
+            for changed in [
+                HostState {
+                    version: word.clone(),
+                    ..north.clone()
+                },
+                HostState {
+                    standing: word.clone(),
+                    ..north.clone()
+                },
+            ] {
+                let said = heard(&sent(&changed, "w", "north"));
+                assert_eq!(said, is_heard.then_some(changed), "{word}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_was_heard_is_kept_with_the_lead_of_each_clock() {
+        let root = tempfile::tempdir().expect("a directory");
+        Layout::init(root.path(), &["claude"]).expect("a tree");
+        assert_eq!(read(root.path()), []);
+        let of = |ahead: i64| HeardHost {
+            state: HostState {
+                at: DateTime::UNIX_EPOCH + TimeDelta::seconds(60 + ahead),
+                ..state("north")
+            },
+            heard_at: DateTime::UNIX_EPOCH + TimeDelta::seconds(60),
+            behind: 2,
+        };
+        let all = [of(3), of(-4)];
+        save(root.path(), all.iter());
+        assert_eq!(read(root.path()), all);
+        assert_eq!(
+            all.map(|host| host.clock_ahead()),
+            [TimeDelta::seconds(3), TimeDelta::seconds(-4)]
+        );
+    }
+}

@@ -7,7 +7,7 @@ use message_schema::id::AgentName;
 use message_schema::packet::Severity;
 use review::{HandoffMode, Profile, RuntimeClock};
 
-use super::{Config, TEMPLATE, text_of};
+use super::{Config, TEMPLATE};
 
 fn parse(text: &str) -> Result<Config, String> {
     Config::parse(text, Path::new("settled.toml")).map_err(|error| error.to_string())
@@ -187,9 +187,11 @@ fn an_entry_without_a_mailbox_is_a_stranger_and_no_error() {
 }
 
 #[test]
-fn bytes_that_are_no_text_are_refused_at_their_place() {
-    let error =
-        text_of(b"# gro\xc3\x9f\n# x\xff\n", Path::new("settled.toml")).expect_err("not UTF-8");
+fn bytes_are_read_as_a_config_or_refused_at_their_place() {
+    let read = |bytes| Config::from_bytes(bytes, Path::new("settled.toml"));
+    let config = read(b"reviewers = [\"codex\"]\n").expect("a config");
+    assert_eq!(config.reviewers.len(), 1);
+    let error = read(b"# gro\xc3\x9f\n# x\xff\n").expect_err("not UTF-8");
     let said = "settled.toml:2:4: config_invalid: the bytes from here on are not UTF-8 text";
     assert_eq!(error.to_string(), said);
 }

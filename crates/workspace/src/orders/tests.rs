@@ -226,3 +226,38 @@ fn orders_are_given_by_the_owner_and_by_root() {
         );
     }
 }
+
+#[test]
+fn an_order_about_a_pair_has_a_task_of_16_kib_a_reason_of_500_and_a_transcript_of_4000_characters()
+{
+    let step = |step: serde_json::Value| {
+        let report = serde_json::json!({"pair": {"pair": "pair-1", "what": step}});
+        check(&serde_json::from_value(report).expect("an event"))
+    };
+    let member = serde_json::json!({"agent": "claude", "command": "run", "output": "text"});
+    let opened = |task: String| {
+        step(serde_json::json!({"opened": {
+            "author": member, "workdir": "/", "task": task, "iterations": 1, "run_seconds": 1,
+            "seconds": 1, "words": {"done": "done", "pass": "pass", "fail": "fail"}
+        }}))
+    };
+    let crashed = |why: String, said: String| {
+        let run = serde_json::json!({"start": 1, "ms": 1, "said": said, "length": 1});
+        step(serde_json::json!({"crashed": {"why": why, "run": run}}))
+    };
+    let refused = |why: &str| Err(why.to_owned());
+    let task = "the task must have 1 to 16384 bytes";
+    assert_eq!(opened("x".repeat(16_384)), Ok(()));
+    assert_eq!(opened("x".repeat(16_385)), refused(task));
+    assert_eq!(opened(" \n".to_owned()), refused(task));
+
+    assert_eq!(crashed("ü".repeat(500), "ü".repeat(4_000)), Ok(()));
+    assert_eq!(
+        crashed("ü".repeat(501), "x".to_owned()),
+        refused("the reason is expected to have 1 to 500 characters on one line")
+    );
+    assert_eq!(
+        crashed("x".to_owned(), "ü".repeat(4_001)),
+        refused("the transcript must have at most 4000 characters")
+    );
+}

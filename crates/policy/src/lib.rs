@@ -749,6 +749,13 @@ mod tests {
     }
 
     #[test]
+    fn a_role_is_written_as_in_the_config() {
+        for (role, word) in [(Role::Author, "author"), (Role::Reviewer, "reviewer")] {
+            assert_eq!(role.to_string(), word);
+        }
+    }
+
+    #[test]
     fn two_agents_of_one_vendor_or_of_an_unknown_one_do_not_review_each_other() {
         let agent = |name: &str| AgentName::new(name).expect("a name");
         let vendors = [

@@ -172,8 +172,12 @@ impl Disposal<'_> {
                 // A kill here leaves the file in its final place but not yet compared; `already_gone` recognizes it by
                 // its inode.
                 Ok(()) => return self.compare(&name),
-                Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                    return self.already_gone();
+                Err(source) if source.kind() == io::ErrorKind::NotFound => {
+                    // Its new directory may be what is gone, if somebody replaces it: then it is put away later.
+                    return match root.look(self.outbox, &self.original.file)? {
+                        None => self.already_gone(),
+                        Some(_) => Err(root.error_at("put away", self.away, &name, source)),
+                    };
                 }
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
                     // The outbox may hold other bytes by now.

@@ -74,6 +74,34 @@ fn a_writer_that_replaced_the_file_after_it_was_read_has_written_a_new_message()
     );
 }
 
+/// A rename into a directory that was removed says that there is no such file, as one of a file that is gone does.
+#[test]
+fn an_original_whose_new_directory_is_gone_waits_and_is_not_read_again() {
+    const ENOENT: i32 = 2;
+    let workspace = workspace();
+    workspace.write("agents/claude/outbox/a.yaml", FIRST);
+    let disk = Arc::new(FaultyDisk::new(BOOT));
+    let mut daemon = Daemon::start(&workspace, disk.clone()).expect("a start");
+    scan(&mut daemon.intake, &daemon.spool.view(), &daemon.agents);
+    let taken = daemon.intake.take(&daemon.spool.view(), LATER, 1);
+    commit(&mut daemon, &taken.found[0]);
+    disk.set(Some(DiskFault::FailRename(ENOENT)));
+    daemon.spool.deliver(LATER.mono).expect("a pass");
+    scan(&mut daemon.intake, &daemon.spool.view(), &daemon.agents);
+    let again = daemon.intake.take(&daemon.spool.view(), LATER, 1);
+    assert!(again.found.is_empty(), "it was judged: {:?}", again.found);
+    disk.set(None);
+    daemon.run().expect("a run");
+    assert_eq!(
+        workspace.read("agents/claude/sent/a.yaml").as_deref(),
+        Some(FIRST)
+    );
+    let inbox = workspace.show("agents/codex/inbox");
+    let names: Vec<&String> = inbox.keys().collect();
+    assert_eq!(names, ["a.yaml", "notice-1.yaml"], "delivered once");
+    assert!(workspace.show("agents/claude/outbox").is_empty());
+}
+
 /// Replaces the file's bytes with others of the same length, without a trace in its size and times.
 fn rewrite_without_a_trace(workspace: &Workspace) {
     let path = workspace.path("agents/claude/outbox/a.yaml");

@@ -12,6 +12,7 @@ mod long_ledger;
 mod million;
 mod neighbour;
 mod oacp;
+mod older;
 mod one;
 mod page;
 mod program;
@@ -30,7 +31,7 @@ pub(crate) use validate::measure;
 pub(crate) type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
 
 /// The names of the measurements.
-const NAMES: [&str; 17] = [
+const NAMES: [&str; 18] = [
     "one",
     "waiting",
     "latency",
@@ -47,6 +48,7 @@ const NAMES: [&str; 17] = [
     "rules",
     "hostile",
     "oacp",
+    "older",
     "validate",
 ];
 
@@ -71,6 +73,9 @@ pub(crate) struct Args {
     /// Only the neighbour's noises whose description contains this
     #[arg(long, default_value = "")]
     noise: String,
+    /// The program `settled` of an older build, for `older`
+    #[arg(long, value_name = "FILE")]
+    older: Option<PathBuf>,
     /// Seconds for which the idle daemon is watched
     #[arg(long, default_value_t = 30)]
     idle_s: u64,
@@ -81,7 +86,7 @@ fn begin(name: &str) {
     eprintln!("measuring: {name}");
 }
 
-/// Measures; fails at the end if a figure of `neighbour` or `idle` is over its limit.
+/// Measures; fails at the end if a figure of `neighbour`, `idle` or `older` is over its limit.
 pub(crate) fn run(args: &Args) -> Result<()> {
     let mut over: Vec<String> = Vec::new();
     let wants = |name: &str| {
@@ -116,6 +121,15 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     if wants("waiting") {
         ground.clear()?;
         waiting::run(&ground, args.messages)?;
+    }
+    // Not part of a plain run: it needs another program.
+    if args.only.iter().any(|only| only == "older") {
+        begin("older");
+        let older = args.older.as_deref();
+        let older = older.ok_or("name the older `settled` with --older FILE")?;
+        ground.clear()?;
+        let measured = older::run(&ground, older, args.messages);
+        over.extend(measured.err().map(|error| error.to_string()));
     }
     if wants("latency") {
         ground.clear()?;

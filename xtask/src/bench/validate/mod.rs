@@ -27,9 +27,9 @@ const COLD_MAX: f64 = 1.0;
 const MANY_MAX: f64 = 0.9;
 
 /// The cost of one run of a program.
-struct Cost {
-    wall_s: f64,
-    cpu_s: f64,
+pub(super) struct Cost {
+    pub(super) wall_s: f64,
+    pub(super) cpu_s: f64,
     peak_mib: f64,
     is_success: bool,
 }
@@ -57,13 +57,13 @@ pub(crate) fn measure(command: &[String]) -> Result<()> {
 }
 
 /// The cost of a run that finds nothing wrong.
-fn cost(command: Vec<String>) -> Result<Cost> {
+pub(super) fn cost(command: Vec<String>) -> Result<Cost> {
     let program = command[0].clone();
     let cost = cost_of_any(command)?;
     if cost.is_success {
         Ok(cost)
     } else {
-        Err(format!("{program} refuses a correct message").into())
+        Err(format!("{program} finds a fault in what is correct").into())
     }
 }
 

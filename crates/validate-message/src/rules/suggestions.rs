@@ -121,10 +121,8 @@ impl Wrong<'_> {
     /// A text where a list, an agent's name or a list of names belongs.
     fn of_list(&self, text: &str) -> Option<String> {
         if ["none", "n/a", "-", "[]", "no", "0"].contains(&text.to_lowercase().as_str()) {
-            return Some(format!(
-                "leave `{}` out, or write `{}: []`",
-                self.name, self.name
-            ));
+            // Not "leave it out": some lists are required.
+            return Some(format!("write `{}: []`", self.name));
         }
         let parts: Vec<&str> = text
             .split([',', ';', '\n'])

@@ -297,20 +297,16 @@ impl Disposal<'_> {
 
     /// Copies and then removes the file if the two directories are separate mounts, where a rename fails.
     fn carry_away(&self) -> Result<Disposition, SpoolError> {
-        let crosses = || io::ErrorKind::CrossesDevices.into();
+        let file = &self.original.file;
         let (limit, digest) = (self.original.size_max(), self.original.digest.as_ref());
-        let found = self.root.bytes(self.outbox, &self.original.file, limit)?;
+        let found = self.root.bytes(self.outbox, file, limit)?;
         let (Some(bytes), Some(digest)) = (found, digest) else {
-            return Err(self.root.error_at(
-                "put away",
-                self.outbox,
-                &self.original.file,
-                crosses(),
-            ));
+            let source = io::ErrorKind::CrossesDevices.into();
+            return Err(self.root.error_at("put away", self.outbox, file, source));
         };
         if Digest::of(&bytes) != *digest {
             self.keep_accepted()?;
-            return Ok(Disposition::New(self.original.file.clone()));
+            return Ok(Disposition::New(file.clone()));
         }
         let temporary = layout::away_temporary(self.seq);
         let name = self.write_away(&temporary, &bytes);
@@ -318,7 +314,7 @@ impl Disposal<'_> {
             // At the next try both directories may be on one file system, and no new copy would replace this one.
             let _ = self.root.remove(self.away, &temporary);
         })?;
-        self.root.remove(self.outbox, &self.original.file)?;
+        self.root.remove(self.outbox, file)?;
         Ok(Disposition::Away(name))
     }
 }

@@ -6,6 +6,7 @@ pub mod answers;
 pub mod awaiting;
 pub mod compose;
 pub mod hooks;
+mod in_order;
 pub mod in_transit;
 pub mod judged_packet;
 pub mod mailboxes;

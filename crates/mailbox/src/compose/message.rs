@@ -1,16 +1,15 @@
 //! Holds a message that is being written: its fields as given, right or wrong, and the text made of them. The validator
 //! judges them.
 
-use std::fmt;
-
 use chrono::{DateTime, Utc};
 use message_schema::envelope::{MessageType, Priority, Timestamp};
 use message_schema::id::{AgentName, MessageId};
 use message_schema::{parse, render_document, render_draft};
-use serde::de::{MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
 use validate_message::{PacketInput, Violation, Violations, check};
+
+use crate::in_order::in_order;
 
 use super::packet::MessagePacket;
 
@@ -140,28 +139,9 @@ impl Serialize for Fields {
     }
 }
 
-/// Reads the values in their order, which a `serde_json::Map` does not keep.
 impl<'de> Deserialize<'de> for Fields {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct InOrder;
-
-        impl<'de> Visitor<'de> for InOrder {
-            type Value = Fields;
-
-            fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-                out.write_str("a mapping")
-            }
-
-            fn visit_map<M: MapAccess<'de>>(self, mut map: M) -> Result<Fields, M::Error> {
-                let mut fields = Fields::default();
-                while let Some(field) = map.next_entry()? {
-                    fields.0.push(field);
-                }
-                Ok(fields)
-            }
-        }
-
-        deserializer.deserialize_map(InOrder)
+        in_order(deserializer).map(Self)
     }
 }
 

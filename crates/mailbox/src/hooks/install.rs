@@ -1,13 +1,12 @@
 //! Adds our hooks to the settings of an agent's program and removes them. Everything else in the file keeps its order
 //! and exact text.
 
-use std::fmt;
-
-use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
+use serde::de::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use super::{Moment, Program};
+use crate::in_order::in_order;
 
 /// The time limit of a hook, in seconds; it takes milliseconds.
 const TIMEOUT_S: u32 = 5;
@@ -159,25 +158,7 @@ impl Members {
 
 impl<'de> Deserialize<'de> for Members {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct InOrder;
-
-        impl<'de> Visitor<'de> for InOrder {
-            type Value = Members;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("an object")
-            }
-
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Members, A::Error> {
-                let mut members = Members::default();
-                while let Some(member) = map.next_entry()? {
-                    members.0.push(member);
-                }
-                Ok(members)
-            }
-        }
-
-        deserializer.deserialize_map(InOrder)
+        in_order(deserializer).map(Self)
     }
 }
 

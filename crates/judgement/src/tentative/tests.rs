@@ -403,11 +403,16 @@ fn follows_as_it_is(table: &mut Table, changes: &[Change]) {
     for Change(what, make) in changes {
         let mut changed = entry.clone();
         make(&mut changed);
-        let said = follow(&mut table.follower, &changed, &record);
-        assert!(matches!(said, Err(Differs::Files(_))), "{what}: {said:?}");
-        table.follower.roll_back();
+        makes_other_files(table, &changed, &record, what);
     }
     follow(&mut table.follower, &entry, &record).expect("it follows");
+}
+
+/// Checks that another host does not take this entry because its files differ.
+fn makes_other_files(table: &mut Table, changed: &Entry, record: &Record, what: &str) {
+    let said = follow(&mut table.follower, changed, record);
+    assert!(matches!(said, Err(Differs::Files(_))), "{what}: {said:?}");
+    table.follower.roll_back();
 }
 
 #[test]
@@ -460,16 +465,12 @@ fn another_host_takes_a_refusal_with_its_report_and_notice_alone() {
             file: FileName::new("z.yaml").expect("a name"),
             content,
         });
-        let said = follow(&mut table.follower, &changed, &record);
-        assert!(matches!(said, Err(Differs::Files(_))), "{changed:#?}");
-        table.follower.roll_back();
+        makes_other_files(&mut table, &changed, &record, &format!("{changed:#?}"));
     }
     let mut sent = entry.clone();
     let file = FileName::new("a.yaml").expect("a name");
     sent.original.as_mut().expect("a file").away = Away::Sent(file);
-    let said = follow(&mut table.follower, &sent, &record);
-    assert!(matches!(said, Err(Differs::Files(_))), "{said:?}");
-    table.follower.roll_back();
+    makes_other_files(&mut table, &sent, &record, "a refused original in `sent/`");
     follow(&mut table.follower, &entry, &record).expect("it follows");
 }
 

@@ -5,12 +5,12 @@ use std::path::Path;
 
 use super::ground::Ground;
 use super::room::{self, Kind};
-use super::validate::cost;
+use super::validate::{Cost, cost};
 use super::{Result, quantile};
 
 const PAIRS: usize = 10;
 
-/// The most messages of a run: their files are made anew for each.
+/// The most messages of a run, which has to write them first.
 const MESSAGES: usize = 3_000;
 
 /// The most that this build may take of what the older one takes, at the median.
@@ -37,8 +37,8 @@ pub(crate) fn run(ground: &Ground, older: &Path, messages: usize) -> Result<()> 
                 let before = before()?;
                 (now()?, before)
             };
-            wall.push(now.0 / before.0);
-            processor.push(now.1 / before.1);
+            wall.push(now.wall_s / before.wall_s);
+            processor.push(now.cpu_s / before.cpu_s);
         }
         println!(" {}", kind.words());
         for (what, ratios) in [("wall", &mut wall), ("processor", &mut processor)] {
@@ -59,8 +59,8 @@ pub(crate) fn run(ground: &Ground, older: &Path, messages: usize) -> Result<()> 
     }
 }
 
-/// Returns the seconds of wall and of processor time in which a program judges and delivers these messages.
-fn once(ground: &Ground, kind: Kind, messages: usize, program: &Path) -> Result<(f64, f64)> {
+/// Returns what it costs a program to judge and deliver these messages.
+fn once(ground: &Ground, kind: Kind, messages: usize, program: &Path) -> Result<Cost> {
     let root = ground.fresh("older")?;
     room::init(&root)?;
     for number in 1..=messages {
@@ -69,6 +69,5 @@ fn once(ground: &Ground, kind: Kind, messages: usize, program: &Path) -> Result<
     }
     rustix::fs::sync();
     let words = [program, Path::new("serve"), Path::new("--once"), &root];
-    let cost = cost(words.map(|word| word.display().to_string()).into())?;
-    Ok((cost.wall_s, cost.cpu_s))
+    cost(words.map(|word| word.display().to_string()).into())
 }

@@ -212,6 +212,22 @@ fn remove_others(directory: &Path, kept: &BTreeSet<PathBuf>) -> Result<(), Strin
     Ok(())
 }
 
+fn read(path: &Path) -> Result<String, String> {
+    std::fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))
+}
+
+/// Returns cargo in the copy. Every call has these settings: with others, cargo would build everything again.
+fn cargo_in(copy: &Path) -> Command {
+    let mut cargo = binaries::cargo();
+    cargo
+        .current_dir(copy)
+        .env("CARGO_TARGET_DIR", copy.join("target"))
+        // Nobody debugs a mutant, and tests without debug info link faster.
+        .env("CARGO_PROFILE_DEV_DEBUG", "false")
+        .stdin(Stdio::null());
+    cargo
+}
+
 fn write(path: &Path, bytes: &[u8]) -> Result<(), String> {
     let named = |error: std::io::Error| format!("{}: {error}", path.display());
     path.parent()
@@ -255,8 +271,7 @@ fn with_changes<T>(
     let mut changed = Ok(());
     for change in &mutant.changes {
         let path = copy.join(&change.file);
-        let text = std::fs::read_to_string(&path)
-            .map_err(|error| format!("{}: {error}", path.display()))?;
+        let text = read(&path)?;
         match change.made_in(&text) {
             Ok(changed) => write(&path, changed.as_bytes())?,
             Err(error) => changed = Err(error),
@@ -301,16 +316,11 @@ fn ran(
     let file =
         std::fs::File::create(&log).map_err(|error| format!("{}: {error}", log.display()))?;
     let errors = file.try_clone().map_err(|error| error.to_string())?;
-    let mut child = binaries::cargo()
+    let mut child = cargo_in(copy)
         .args(command.iter().map(AsRef::as_ref))
-        .current_dir(copy)
-        .env("CARGO_TARGET_DIR", copy.join("target"))
-        // Nobody debugs a mutant, and tests without debug info link faster.
-        .env("CARGO_PROFILE_DEV_DEBUG", "false")
         .envs(switched.map(|number| (switch::CHOSEN, number.to_string())))
         // The group ends cargo together with the tests that it starts.
         .process_group(0)
-        .stdin(Stdio::null())
         .stdout(file)
         .stderr(errors)
         .spawn()

@@ -13,7 +13,7 @@ use settled_tests::packages;
 use settled_tests::tool::Tool;
 
 use super::switch::Switches;
-use super::{Ran, SCENARIOS, WHOLE, of_it, of_rooms, ran, write};
+use super::{Ran, SCENARIOS, WHOLE, of_it, of_rooms, ran, read, write};
 
 /// The program that proposes the changes; another version would propose others.
 const CARGO_MUTANTS: Tool = Tool {
@@ -249,8 +249,7 @@ impl Tally {
         let others = changes.iter().enumerate();
         for (_, change) in others.filter(|(number, _)| !switches.held.contains(number)) {
             let path = copy.join(&change.file);
-            let text = std::fs::read_to_string(&path)
-                .map_err(|error| format!("{}: {error}", path.display()))?;
+            let text = read(&path)?;
             write(&path, change.made_in(&text)?.as_bytes())?;
             let added = tally.add(&trial, copy, change, None);
             write(&path, text.as_bytes())?;

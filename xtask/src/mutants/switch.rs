@@ -5,28 +5,31 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
 
 use serde_json::Value;
-use settled_tests::{binaries, packages};
+use settled_tests::packages;
 use syn::spanned::Spanned as _;
 use syn::visit::{self, Visit};
 
 use super::sample::Change;
-use super::write;
+use super::{cargo_in, read, write};
 
 /// The variable that holds the number of the change to switch on.
 pub(super) const CHOSEN: &str = "SETTLED_CHANGE";
 
 /// What every root of the room's crates gets, for `crate::is_changed(NUMBER)`.
-const SWITCH: &str = r#"
+fn switch() -> String {
+    format!(
+        r#"
 #[doc(hidden)]
 #[allow(dead_code, unreachable_pub)]
-pub(crate) fn is_changed(number: usize) -> bool {
+pub(crate) fn is_changed(number: usize) -> bool {{
     static CHOSEN: std::sync::OnceLock<Option<usize>> = std::sync::OnceLock::new();
-    *CHOSEN.get_or_init(|| std::env::var("SETTLED_CHANGE").ok()?.parse().ok()) == Some(number)
+    *CHOSEN.get_or_init(|| std::env::var("{CHOSEN}").ok()?.parse().ok()) == Some(number)
+}}
+"#
+    )
 }
-"#;
 
 /// A room whose sources hold changes that can be switched on.
 pub(super) struct Switches {
@@ -49,10 +52,9 @@ impl Switches {
         };
         let files = changes.iter().map(|change| &change.file);
         for file in switches.roots.iter().chain(files) {
-            let path = copy.join(file);
-            let text = std::fs::read_to_string(&path)
-                .map_err(|error| format!("{}: {error}", path.display()))?;
-            switches.before.insert(file.clone(), text);
+            switches
+                .before
+                .insert(file.clone(), read(&copy.join(file))?);
         }
         loop {
             let places = switches.write(copy, changes)?;
@@ -86,7 +88,7 @@ impl Switches {
             self.held
                 .retain(|number| changes[*number].file != *file || has_place(number));
             if self.roots.contains(file) {
-                switched += SWITCH;
+                switched += &switch();
             }
             let path = copy.join(file);
             if std::fs::read_to_string(&path).ok().as_ref() != Some(&switched) {
@@ -302,13 +304,9 @@ fn roots(room: &str) -> Result<Vec<PathBuf>, String> {
 
 /// Has the compiler check the room and its tests, and returns its errors.
 fn checked(copy: &Path, room: &str) -> Result<Vec<Value>, String> {
-    let output = binaries::cargo()
+    let output = cargo_in(copy)
         .args(["check", "--offline", "--tests", "--package", room])
         .args(["--message-format", "json"])
-        .current_dir(copy)
-        .env("CARGO_TARGET_DIR", copy.join("target"))
-        .env("CARGO_PROFILE_DEV_DEBUG", "false")
-        .stdin(Stdio::null())
         .output()
         .map_err(|error| error.to_string())?;
     let lines = String::from_utf8_lossy(&output.stdout);

@@ -166,6 +166,10 @@ fn without_daemon(ground: &Ground, make: Make) -> Result<Vec<f64>> {
     })
 }
 
+/// The files that stay where they were put away: those before them are removed, because large ones would fill the image
+/// within seconds.
+const PUT_AWAY_KEPT: usize = 2_000;
+
 /// Moves every message out of the noisy outbox until the end.
 fn put_away(root: &Path, is_over: &AtomicBool) {
     let agent = root.join("agents").join(hostile::AGENT);
@@ -174,10 +178,14 @@ fn put_away(root: &Path, is_over: &AtomicBool) {
         let files = std::fs::read_dir(agent.join("outbox"));
         let files = files.into_iter().flatten().filter_map(std::io::Result::ok);
         for file in files.filter(|file| file.path().extension() == Some("yaml".as_ref())) {
-            number += 1;
-            let away = agent.join(format!("dead_letter/{number}"));
+            let away = |number| agent.join(format!("dead_letter/{number}"));
             // Its writer may have removed it.
-            let _ = std::fs::rename(file.path(), away);
+            let _ = std::fs::rename(file.path(), away(number));
+            number += 1;
+            if number > PUT_AWAY_KEPT {
+                // A directory is small.
+                let _ = std::fs::remove_file(away(number - PUT_AWAY_KEPT - 1));
+            }
         }
         std::thread::sleep(PAUSE);
     }

@@ -6,17 +6,18 @@ use std::path::Path;
 use std::sync::Arc;
 
 use crate::delivery::{Backlog, Heads, Lane, Pass, items_of};
-use crate::ledger::read::{LedgerPosition, LedgerRecord, Stretch, read_ahead};
+use crate::ledger::read::{LedgerPosition, LedgerRecord};
 use crate::ledger::{Ledger, TornTail};
 use crate::lock::LockGuard;
 use crate::packet::Packets;
 use crate::root::OpenRoot;
-use crate::snapshot::load::{Checked, LoadedSnapshot, NO_LANES, Owed, load_newest};
+use crate::snapshot::load::{Checked, NO_LANES, Owed, load_newest};
 use crate::snapshot::make::{self, NewSnapshot};
 use crate::snapshot::{Ahead, Fold, PassedOver};
 use crate::spool::Spool;
-use crate::{Digest, Entry, Homes, SpoolError, VisitError, dirs, lock};
+use crate::{Digest, Entry, Homes, SpoolError, VisitError, lock};
 use disk::Disk;
+use sorted_rows::Rows;
 
 /// The findings and repairs of a start, for the operator.
 #[derive(Debug)]
@@ -76,16 +77,27 @@ impl Spool {
             let owed = std::mem::take(&mut taken.owed);
             start.backlog.know(&taken.heads, owed);
         }
-        let (snapshot, bytes) = (
-            taken.as_ref().map(|taken| taken.place.seq),
-            taken.as_ref().map(|taken| taken.bytes),
+        let (from, bytes, mut heads, rows) = taken.map_or_else(Default::default, |taken| {
+            (taken.place, taken.bytes, taken.heads, Some(taken.rows))
+        });
+        heads.renew(&mut |lane| start.backlog.durable(lane));
+        let (snapshot, due) = (
+            (from.seq > 0).then_some(from.seq),
+            from.seq + fold.portion(),
         );
-        let place = start.read_on(taken, fold)?;
         let ahead = fold.ahead();
-        let mut add = |entry: &Entry, read: Option<&Ahead>| fold.add_ahead(entry, read);
-        let mut opened = start.finish(place, None, (ahead, &mut add))?;
+        let mut portions = Portions {
+            fold,
+            heads,
+            rows,
+            due,
+        };
+        let mut admit = |root: &OpenRoot, backlog: &mut Backlog, read: &ReadRecord| {
+            portions.admit(root, backlog, read)
+        };
+        let mut opened = start.finish(from, None, (ahead, &mut admit))?;
         opened.recovery.snapshot = snapshot;
-        opened.recovery.snapshot_bytes = bytes.unwrap_or(0);
+        opened.recovery.snapshot_bytes = bytes;
         opened.recovery.passed_over = passed_over;
         Ok(opened)
     }
@@ -105,8 +117,13 @@ impl Spool {
             Ok(_) => return Err(SpoolError::NotContradicted),
         }
         let ahead = fold.ahead();
-        let mut add = |entry: &Entry, read: Option<&Ahead>| fold.add_ahead(entry, read);
-        start.finish(LedgerPosition::default(), Some(head), (ahead, &mut add))
+        let mut admit = |_: &OpenRoot, backlog: &mut Backlog, (record, read): &ReadRecord| {
+            let entry = &record.entry;
+            backlog.admit(items_of(entry));
+            fold.add_ahead(entry, read.as_ref())
+                .map_err(visit_error(entry))
+        };
+        start.finish(LedgerPosition::default(), Some(head), (ahead, &mut admit))
     }
 
     /// Opens the workspace at `root` like [`Spool::resume`], but without any snapshot: hands every record of the ledger
@@ -116,20 +133,21 @@ impl Spool {
         disk: Arc<dyn Disk>,
         visit: &mut dyn FnMut(&Entry) -> Result<(), VisitError>,
     ) -> Result<Opened, SpoolError> {
-        let mut add = |entry: &Entry, _: Option<&Ahead>| visit(entry);
+        let mut admit = |_: &OpenRoot, backlog: &mut Backlog, (record, _): &ReadRecord| {
+            let entry = &record.entry;
+            backlog.admit(items_of(entry));
+            visit(entry).map_err(visit_error(entry))
+        };
         Start::read(root, disk, Homes::of_all())?.finish(
             LedgerPosition::default(),
             None,
-            (|_| None, &mut add),
+            (|_| None, &mut admit),
         )
     }
 }
 
-/// The number of records read before their state is written to a snapshot.
-const PORTION: u64 = 96 * 1024;
-
-/// Folds a record, with what was computed from it ahead.
-type AddAhead<'a> = dyn FnMut(&Entry, Option<&Ahead>) -> Result<(), VisitError> + 'a;
+/// Queues what a record's lanes have not done yet, and folds it.
+type Admit<'a> = dyn FnMut(&OpenRoot, &mut Backlog, &ReadRecord) -> Result<(), SpoolError> + 'a;
 
 fn visit_error(entry: &Entry) -> impl FnOnce(VisitError) -> SpoolError {
     let seq = entry.seq;
@@ -143,6 +161,51 @@ type ReadRecord = (LedgerRecord, Option<Ahead>);
 fn read_alone(record: LedgerRecord, ahead: fn(&Entry) -> Option<Ahead>) -> ReadRecord {
     let read = ahead(&record.entry);
     (record, read)
+}
+
+/// A fold whose state is written to a snapshot after each portion of the ledger, so that a long ledger needs no more
+/// memory than a short one.
+struct Portions<'a> {
+    fold: &'a mut dyn Fold,
+    heads: Heads,
+    /// The rows of the newest snapshot.
+    rows: Option<Arc<Rows>>,
+    /// The record after which the next snapshot is due.
+    due: u64,
+}
+
+impl Portions<'_> {
+    fn admit(
+        &mut self,
+        root: &OpenRoot,
+        backlog: &mut Backlog,
+        (LedgerRecord { entry, place }, read): &ReadRecord,
+    ) -> Result<(), SpoolError> {
+        let items = items_of(entry);
+        self.heads
+            .note(&items, place, &mut |lane| backlog.durable(lane));
+        backlog.admit(items);
+        let added = self.fold.add_ahead(entry, read.as_ref());
+        added.map_err(visit_error(entry))?;
+        if place.seq == self.due {
+            self.due += self.fold.portion();
+            let (fold, heads, before) = (&*self.fold, &self.heads, self.rows.clone());
+            // Without the snapshot only the memory grows, and the next one has the rows of both portions.
+            if let Ok(made) = make::write(
+                root,
+                place,
+                &NewSnapshot {
+                    heads,
+                    fold,
+                    before,
+                },
+            ) {
+                self.fold.rest_on(&made.rows);
+                self.rows = Some(made.rows);
+            }
+        }
+        Ok(())
+    }
 }
 
 /// A workspace with everything read except the ledger.
@@ -166,58 +229,12 @@ impl Start {
         })
     }
 
-    /// Reads whole portions of the ledger and writes a snapshot after each, so that a long ledger needs no more memory
-    /// than a short one. Leaves the records after the last whole portion.
-    fn read_on(
-        &mut self,
-        taken: Option<LoadedSnapshot>,
-        fold: &mut dyn Fold,
-    ) -> Result<LedgerPosition, SpoolError> {
-        let (root, ahead) = (&self.root, fold.ahead());
-        let dir = root.dir(dirs::LEDGER.as_ref())?;
-        let (mut place, mut heads, mut before) = taken.map_or_else(Default::default, |taken| {
-            (taken.place, taken.heads, Some(taken.rows))
-        });
-        let backlog = &mut self.backlog;
-        heads.renew(&mut |lane| backlog.durable(lane));
-        loop {
-            let stretch = Stretch {
-                to: place.seq + PORTION,
-                from: place,
-            };
-            let read = |record| read_alone(record, ahead);
-            let mut visit = |(LedgerRecord { entry, place }, read): &ReadRecord| {
-                let items = items_of(entry);
-                heads.note(&items, place, &mut |lane| backlog.durable(lane));
-                backlog.admit(items);
-                let added = fold.add_ahead(entry, read.as_ref());
-                added.map_err(visit_error(entry))
-            };
-            let (disk, dir) = (&*root.disk, &dir.handle);
-            let end = read_ahead(disk, &root.layout, dir, &stretch, (&read, &mut visit))?;
-            if end.place.seq < stretch.to {
-                return Ok(end.place);
-            }
-            let new = NewSnapshot {
-                heads: &heads,
-                fold,
-                before: before.take(),
-            };
-            // Without the snapshot only the memory grows.
-            if let Ok(made) = make::write(root, &end, &new) {
-                fold.rest_on(&made.rows);
-                before = Some(made.rows);
-            }
-            place = end.place;
-        }
-    }
-
     /// Reads the ledger after a known record to its end, which must be `head` if given, and finishes what is undone.
     fn finish(
         self,
         from: LedgerPosition,
         head: Option<Digest>,
-        (ahead, add): (fn(&Entry) -> Option<Ahead>, &mut AddAhead<'_>),
+        (ahead, admit): (fn(&Entry) -> Option<Ahead>, &mut Admit<'_>),
     ) -> Result<Opened, SpoolError> {
         let Start {
             root,
@@ -226,10 +243,7 @@ impl Start {
             mut backlog,
         } = self;
         let read = |record| read_alone(record, ahead);
-        let mut admit = |(LedgerRecord { entry, .. }, read): &ReadRecord| {
-            backlog.admit(items_of(entry));
-            add(entry, read.as_ref()).map_err(visit_error(entry))
-        };
+        let mut admit = |record: &ReadRecord| admit(&root, &mut backlog, record);
         let (mut ledger, torn) = Ledger::open(
             Arc::clone(&root.disk),
             &root.layout,

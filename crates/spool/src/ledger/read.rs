@@ -160,7 +160,7 @@ pub(crate) type VisitAhead<'a, T> = (
 /// The records handed from the reading thread to the visitor at once, and how many such portions may wait. Few, because
 /// glibc keeps their memory, several times over, after the threads have ended.
 const PORTION: usize = 64;
-const PORTIONS: usize = 4;
+const PORTIONS: usize = 32;
 
 /// A ledger with more bytes than this to read is read on a thread of its own: about 0.1 s of work. The thread leaves a
 /// glibc arena as large as its portions, and a daemon reads what follows its newest snapshot many times a day.
@@ -275,6 +275,19 @@ pub(super) fn segments(
 pub(super) fn bytes(disk: &dyn Disk, layout: &Layout, dir: &Handle) -> Result<u64, SpoolError> {
     let segments = Segments::list(disk, layout, dir)?;
     Ok(segments.all.iter().map(|(.., len)| len).sum())
+}
+
+/// Returns the first record and the length of each segment up to a record; the last one ends with it.
+pub(crate) fn segments_up_to(
+    disk: &dyn Disk,
+    layout: &Layout,
+    dir: &Handle,
+    place: &LedgerPosition,
+) -> Result<Vec<(u64, u64)>, SpoolError> {
+    let all = Segments::list(disk, layout, dir)?.all.into_iter();
+    let earlier = all.take_while(|(first, ..)| *first < place.segment);
+    let earlier = earlier.map(|(first, _, len)| (first, len));
+    Ok(earlier.chain([(place.segment, place.offset)]).collect())
 }
 
 /// The segments of a ledger. The last one may grow while it is read.

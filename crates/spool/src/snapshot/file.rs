@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::Digest;
 use crate::delivery::{Heads, Lane, LaneHead, Pos};
-use crate::ledger::read::{LedgerEnd, LedgerPosition};
+use crate::ledger::read::LedgerPosition;
 use disk::{self, Disk, FileStream, Handle};
 use sorted_rows::Hasher;
 
@@ -56,16 +56,21 @@ pub(super) struct Title {
 }
 
 impl Title {
-    pub(super) fn new(form: String, end: &LedgerEnd, heads: &Heads) -> Title {
+    pub(super) fn new(
+        form: String,
+        place: &LedgerPosition,
+        segments: Vec<(u64, u64)>,
+        heads: &Heads,
+    ) -> Title {
         let is_at_rest = heads.iter().all(|(_, head)| head.owed.is_empty());
         Title {
             settled: KIND.to_owned(),
             v: if is_at_rest { VERSION_AT_REST } else { VERSION },
             form,
-            seq: end.place.seq,
-            digest: end.place.digest,
-            line_begin: end.place.line_begin,
-            segments: end.segments.clone(),
+            seq: place.seq,
+            digest: place.digest,
+            line_begin: place.line_begin,
+            segments,
         }
     }
 

@@ -10,7 +10,7 @@ use super::file::{SnapshotWriter, Title};
 use super::load::{Checked, Owed, load_newest, rows_of};
 use super::{Fold, list};
 use crate::delivery::{Heads, Lane, Pos, items_of};
-use crate::ledger::read::{LedgerEnd, LedgerRecord, Stretch};
+use crate::ledger::read::{self, LedgerPosition, LedgerRecord, Stretch};
 use crate::root::{Dir, DirState, OpenRoot};
 use crate::{Spool, SpoolError, dirs, layout, stretch};
 use disk::{Handle, OpenMode};
@@ -100,7 +100,7 @@ impl SnapshotMaker {
         let heads = &heads;
         write(
             root,
-            &end,
+            &end.place,
             &NewSnapshot {
                 heads,
                 fold,
@@ -110,14 +110,16 @@ impl SnapshotMaker {
     }
 }
 
-/// Writes a snapshot of the records up to `end`.
+/// Writes a snapshot of the records up to the one at `place`.
 pub(crate) fn write(
     root: &OpenRoot,
-    end: &LedgerEnd,
+    place: &LedgerPosition,
     new: &NewSnapshot<'_>,
 ) -> Result<SnapshotInfo, SpoolError> {
-    let seq = end.place.seq;
-    let title = Title::new(new.fold.form(), end, new.heads);
+    let seq = place.seq;
+    let ledger = root.dir(dirs::LEDGER.as_ref())?;
+    let segments = read::segments_up_to(&*root.disk, &root.layout, &ledger.handle, place)?;
+    let title = Title::new(new.fold.form(), place, segments, new.heads);
     let dir = directory(root)?;
     let name = layout::snapshot_name(seq);
     let bytes = write_file(root, &dir, &title, new)?;

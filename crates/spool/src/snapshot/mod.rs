@@ -42,6 +42,11 @@ pub trait Fold {
     /// Returns the part that is rarely needed: the rows that are new since the fold was restored or began, in key
     /// order.
     fn new_rows(&self) -> Vec<(RowKey, &[u8])>;
+    /// Returns the number of records after which a start writes a snapshot: what the fold keeps of so many has to fit
+    /// into memory.
+    fn portion(&self) -> u64 {
+        96 * 1024
+    }
     /// Replaces the state with the lines that `save` wrote and the place of all rows. After an error the caller clears
     /// the fold before it is used.
     fn restore(

@@ -7,7 +7,14 @@ use spool::{Entry, Fold, RowKey, Rows, VisitError};
 
 use crate::daemon::State;
 
+/// The records after which a start writes a snapshot: few, so that a test of a long start is short.
+pub(crate) const PORTION: u64 = 1024;
+
 impl Fold for State {
+    fn portion(&self) -> u64 {
+        PORTION
+    }
+
     fn form(&self) -> String {
         "test 1".to_owned()
     }

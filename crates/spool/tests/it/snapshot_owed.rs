@@ -9,6 +9,7 @@ use spool::{Agreement, FaultyDisk, Spool, SpoolError, fold_ledger, verify_with};
 use crate::closed::{close, open};
 use crate::daemon::{BOOT, Daemon, LATER, OTHER_BOOT, State, Workspace, inbox, notice};
 use crate::snapshot::{disk, resumed, snapshot, whole, write_some};
+use crate::snapshot_fold::PORTION;
 use crate::snapshot_kill::at_each_kill;
 
 const INBOX: &str = "agents/codex/inbox";
@@ -298,17 +299,15 @@ fn a_kill_at_any_change_while_a_lane_is_parked_has_no_effect() {
 fn a_long_start_lists_what_is_owed_in_the_snapshots_that_it_makes() {
     let (workspace, mut daemon) = parked();
     std::fs::remove_dir_all(workspace.path(".settled/snapshots")).expect("snapshots");
-    for _ in 0..96 {
-        let next = daemon.spool.next_seq();
-        let empty = || spool::EntryDraft {
-            deliveries: Vec::new(),
-            ..notice(inbox("claude"), "-", "-")
-        };
-        let drafts = (0..1024).map(|_| empty()).collect();
-        daemon.spool.commit(next, drafts).expect("a commit");
-    }
+    let next = daemon.spool.next_seq();
+    let empty = || spool::EntryDraft {
+        deliveries: Vec::new(),
+        ..notice(inbox("claude"), "-", "-")
+    };
+    let drafts = (0..PORTION).map(|_| empty()).collect();
+    daemon.spool.commit(next, drafts).expect("a commit");
     drop(daemon);
-    let portion = Some(96 * 1024);
+    let portion = Some(PORTION);
     assert_eq!(resumed(&workspace, BOOT).recovery.snapshot, None);
     assert_eq!(owed(&workspace), 2);
     let daemon = resumed(&workspace, BOOT);

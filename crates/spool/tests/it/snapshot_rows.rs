@@ -5,7 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use spool::{Entry, Fold, RowKey, Rows, Spool, VisitError, fold_ledger};
+use spool::{DiskFault, Entry, FaultyDisk, Fold, RowKey, Rows, Spool, VisitError, fold_ledger};
 
 use crate::daemon::{Workspace, inbox, notice};
 use crate::snapshot::disk;
@@ -18,6 +18,8 @@ const ROW: usize = 30_000;
 pub(crate) struct Words {
     stored: Option<Arc<Rows>>,
     new: BTreeMap<RowKey, Vec<u8>>,
+    /// The records after which a start writes a snapshot, if not as many as usual.
+    portion: Option<u64>,
 }
 
 fn key(seq: u64) -> RowKey {
@@ -37,13 +39,21 @@ impl Fold for Words {
     }
 
     fn clear(&mut self) {
-        *self = Self::default();
+        let portion = self.portion;
+        *self = Self {
+            portion,
+            ..Self::default()
+        };
     }
 
     fn add(&mut self, entry: &Entry) -> Result<(), VisitError> {
         self.new.insert(key(entry.seq), value(entry.seq));
         self.new.insert(key(0), entry.seq.to_string().into_bytes());
         Ok(())
+    }
+
+    fn portion(&self) -> u64 {
+        self.portion.unwrap_or(96 * 1024)
     }
 
     fn save(&self, line: &mut dyn FnMut(&[u8]) -> io::Result<()>) -> io::Result<()> {
@@ -105,9 +115,8 @@ fn files(workspace: &Workspace) -> Vec<PathBuf> {
     files
 }
 
-/// Returns a workspace with this many records and a snapshot after each.
-fn written(records: u64) -> Workspace {
-    let workspace = Workspace::new(&["codex"]);
+/// Commits and delivers this many records, and calls `after` with each.
+fn commit(workspace: &Workspace, records: u64, after: impl Fn(&mut Spool, u64)) {
     let mut spool = Spool::open(workspace.root(), disk(), &mut |_| Ok(()))
         .expect("a start")
         .spool;
@@ -116,11 +125,19 @@ fn written(records: u64) -> Workspace {
         spool.commit(seq, vec![file]).expect("a commit");
         spool.deliver(0).expect("a delivery");
         spool.checkpoint().expect("a checkpoint");
+        after(&mut spool, seq);
+    }
+}
+
+/// Returns a workspace with this many records and a snapshot after each.
+fn written(records: u64) -> Workspace {
+    let workspace = Workspace::new(&["codex"]);
+    commit(&workspace, records, |spool, seq| {
         let maker = spool.snapshot_maker().expect("an answer");
         let made = maker.expect("nothing waits").make(&mut Words::default());
         assert_eq!(made.expect("a snapshot").rows.seq(), seq);
         assert!(files(&workspace).len() <= 10, "{:?}", files(&workspace));
-    }
+    });
     workspace
 }
 
@@ -181,4 +198,41 @@ fn no_wrong_byte_of_any_file_misleads_a_start_or_an_onlooker() {
     let (words, snapshot) = looked_at(workspace.root());
     assert_eq!(snapshot, Some(24));
     assert!(words.beginning_with(b"w").expect("good bytes") == expected);
+}
+
+#[test]
+fn a_start_writes_a_snapshot_after_each_portion_and_one_that_fails_costs_no_row() {
+    let expected = expected(10);
+    let mut failing = 0;
+    loop {
+        failing += 1;
+        let workspace = Workspace::new(&["codex"]);
+        commit(&workspace, 10, |_, _| ());
+        let disk = disk();
+        disk.set(Some(DiskFault::Fail(failing, 28)));
+        let portion = Some(3);
+        let mut words = Words {
+            portion,
+            ..Words::default()
+        };
+        let started = Spool::resume(
+            workspace.root(),
+            Arc::<FaultyDisk>::clone(&disk),
+            &mut words,
+        );
+        let context = format!("change {failing} of {:?}", disk.log());
+        if started.is_ok() {
+            let rows = words.beginning_with(b"w").expect("good bytes");
+            assert!(rows == expected, "{context}");
+        }
+        drop(started);
+        let (later, snapshot) = looked_at(workspace.root());
+        let rows = later.beginning_with(b"w").expect("good bytes");
+        assert!(rows == expected, "{context}");
+        if failing > disk.changes() {
+            assert_eq!(snapshot, Some(9), "{context}");
+            assert!(failing > 12, "{context}");
+            return;
+        }
+    }
 }

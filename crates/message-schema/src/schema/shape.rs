@@ -192,11 +192,8 @@ impl Shape {
 
     /// Returns the shape of a field and whether it is required; `None` for a name that the schema does not know.
     pub fn field(&self, name: &str) -> Option<(&Self, bool)> {
-        let at = self
-            .fields
-            .binary_search_by(|field| field.name.as_str().cmp(name))
-            .ok()?;
-        let field = &self.fields[at];
+        // A schema has few fields, and most of their names differ in length.
+        let field = self.fields.iter().find(|field| field.name == name)?;
         Some((&field.shape, field.is_required))
     }
 

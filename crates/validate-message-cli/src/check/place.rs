@@ -56,11 +56,14 @@ pub(crate) fn workspace_around_mailbox(path: &Path) -> Option<&Path> {
 
 /// Returns whether the daemon delivers into the file's directory, or its reader archives finished messages there.
 pub(crate) fn is_behind_the_daemon(path: &Path) -> bool {
-    let Ok(absolute) = absolute(path) else {
-        return false;
+    let is_one = |path: &Path| {
+        let directory = path.parent()?.file_name()?;
+        Some(directory == "inbox" || directory == "archive")
     };
-    let directory = absolute.parent().and_then(Path::file_name);
-    directory.is_some_and(|name| name == "inbox" || name == "archive")
+    // A bare name does not say in which directory it is.
+    is_one(path)
+        .or_else(|| is_one(&absolute(path).ok()?))
+        .unwrap_or(false)
 }
 
 #[cfg(test)]

@@ -82,20 +82,23 @@ fn link_in_place_of_mail() -> Violation {
 /// True if the file is a findings packet rather than a message. Its fields decide, or its place if it has none of id,
 /// from, to and type. A packet in a mailbox is a mistake, not a packet to check.
 fn is_packet_alone(subject: &Subject, message: &Message) -> bool {
+    let says_nothing = || {
+        ["id", "from", "to", "type"]
+            .iter()
+            .all(|name| message.root().field(name).is_none())
+    };
+    let is_of_a_packet = is_packet(message);
+    // Nearly every file is a message, and its place need not be found out.
+    if !is_of_a_packet && !says_nothing() {
+        return false;
+    }
     let place = subject
         .place()
         .and_then(|place| place::absolute(place).ok());
     let is_mail = place
         .as_deref()
         .is_some_and(|place| place::workspace_around_mailbox(place).is_some());
-    let says_nothing = || {
-        ["id", "from", "to", "type"]
-            .iter()
-            .all(|name| message.root().field(name).is_none())
-    };
-    !is_mail
-        && (is_packet(message)
-            || place.as_deref().is_some_and(place::is_among_findings) && says_nothing())
+    !is_mail && (is_of_a_packet || place.as_deref().is_some_and(place::is_among_findings))
 }
 
 fn alone(packet: &[u8]) -> (Vec<Violation>, bool) {

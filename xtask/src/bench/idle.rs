@@ -18,8 +18,10 @@ const UNREAD: usize = 50_000;
 /// The most that an idle daemon may use, in percent of a core.
 const PERCENT_MAX: f64 = 0.1;
 
-/// The time the daemon may take to become idle before the measurement.
-const REST_MAX: Duration = Duration::from_secs(120);
+/// What a daemon does after its start is over once it has been idle for this long, or has had so much time: for minutes
+/// it looks now and then at the originals that it put away last.
+const REST: Duration = Duration::from_secs(10);
+const REST_MAX: Duration = Duration::from_secs(180);
 
 pub(crate) fn run(ground: &Ground, seconds: u64) -> Result<()> {
     println!("idle daemon, two agents, {seconds} s        processor      resident memory");
@@ -69,9 +71,9 @@ fn line(what: &str, root: &Path, seconds: u64) -> Result<f64> {
     let began = Instant::now();
     loop {
         let before = processor_s(served.pid())?;
-        std::thread::sleep(Duration::from_secs(4));
-        // Two sweeps that cost less than a hundredth of the processor.
-        if processor_s(served.pid())? - before <= 0.04 || began.elapsed() > REST_MAX {
+        std::thread::sleep(REST);
+        let percent = 100.0 * (processor_s(served.pid())? - before) / REST.as_secs_f64();
+        if percent <= PERCENT_MAX || began.elapsed() > REST_MAX {
             break;
         }
     }

@@ -170,7 +170,7 @@ fn unquoted(path: &str) -> Option<String> {
             b'\\' => match rest.next()? {
                 high @ b'0'..=b'3' => [high, rest.next()?, rest.next()?]
                     .iter()
-                    .fold(0, |all, digit| (all << 3) | (digit & 7)),
+                    .fold(0, |all, digit| all * 8 + (digit & 7)),
                 letter => match b"abtnvfr".iter().zip(7..).find(|(one, _)| **one == letter) {
                     Some((_, control)) => control,
                     None => letter,
@@ -211,8 +211,8 @@ fn is_match<P, T>(
                 let Some((behind, taken)) = last else {
                     return false;
                 };
-                last = Some((behind, taken + 1));
                 (at, to) = (behind, taken + 1);
+                last = Some((at, to));
             }
         }
     }

@@ -466,15 +466,17 @@ mod tests {
 
     #[test]
     fn a_pair_that_never_agrees_ends_at_the_limit() {
-        let mut pair = play(Pair::new(true, ITERATIONS), &[PairEvent::Started]);
+        let fresh = Pair::new(true, ITERATIONS);
+        assert_eq!(fresh.iteration(), 0);
+        let mut pair = play(fresh, &[PairEvent::Started]);
         let mut turns = 0;
         while !pair.run().is_terminal() {
             pair = play(pair, &[MUTE]);
             turns += 1;
         }
         assert_eq!(
-            (turns, pair.failure()),
-            (40, Some(PairFailure::IterationLimit))
+            (turns, pair.iteration(), pair.failure()),
+            (40, 20, Some(PairFailure::IterationLimit))
         );
     }
 
@@ -537,6 +539,62 @@ mod tests {
             (working.run(), working.iteration(), None)
         );
         assert!(!resumed.can_resume(), "it goes on already");
+    }
+
+    #[test]
+    fn an_interruption_keeps_the_turn_and_its_restart_until_it_is_resumed_or_dropped() {
+        let crashed = [PairEvent::Started, PairEvent::Crashed];
+        let restarted = play(Pair::new(true, ITERATIONS), &crashed);
+        let over = play(restarted, &[PairEvent::Interrupted]);
+        assert_eq!(
+            (over.failure(), over.can_resume()),
+            (Some(PairFailure::Interrupted), true)
+        );
+        assert_eq!(play(over, &[PairEvent::Resumed]), restarted);
+
+        let dropped = play(over, &[PairEvent::Dropped]);
+        assert_eq!(
+            (dropped.run(), dropped.failure(), dropped.can_resume()),
+            (RunState::Failed, Some(PairFailure::Interrupted), false)
+        );
+        // Nothing to drop: it was never interrupted, or is dropped already.
+        for pair in [restarted, dropped] {
+            let refused = InvalidTransition {
+                from: pair.run(),
+                to: RunState::Failed,
+            };
+            assert_eq!(pair.after(PairEvent::Dropped), Err(refused), "{pair:?}");
+        }
+        assert!(dropped.after(PairEvent::Resumed).is_err());
+    }
+
+    #[test]
+    fn a_signal_and_a_failure_have_the_word_of_the_ledger() {
+        fn of_ledger(value: impl Serialize) -> serde_json::Value {
+            serde_json::to_value(value).expect("a word")
+        }
+        for (signal, word) in [
+            (Signal::Done, "done"),
+            (Signal::Pass, "pass"),
+            (Signal::Fail, "fail"),
+            (Signal::NearMiss, "near_miss"),
+            (Signal::Unsent, "unsent"),
+            (Signal::None, "none"),
+        ] {
+            assert_eq!((signal.word(), of_ledger(signal)), (word, word.into()));
+        }
+        for (failure, word) in [
+            (PairFailure::NotStarted, "not_started"),
+            (PairFailure::GaveUp, "gave_up"),
+            (PairFailure::Crashed, "crashed"),
+            (PairFailure::IterationLimit, "iteration_limit"),
+            (PairFailure::Interrupted, "interrupted"),
+            (PairFailure::BudgetSpent, "budget_spent"),
+            (PairFailure::WithAPerson, "with_a_person"),
+            (PairFailure::Unanswered, "unanswered"),
+        ] {
+            assert_eq!((failure.word(), of_ledger(failure)), (word, word.into()));
+        }
     }
 
     #[test]

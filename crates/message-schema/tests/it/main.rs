@@ -2,6 +2,9 @@
 
 mod agreement;
 mod draft07;
+mod grammar;
+mod kinds;
 mod oracle;
 mod render;
+mod shapes;
 mod slips;

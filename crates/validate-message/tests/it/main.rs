@@ -5,4 +5,5 @@ mod corpus;
 mod fix;
 mod fmt;
 mod properties;
+mod reports;
 mod sentences;

@@ -26,7 +26,7 @@ fn fill(bytes: &mut [u8], text: &str) -> Option<()> {
     }
     let value = |digit: u8| char::from(digit).to_digit(16);
     for (byte, pair) in bytes.iter_mut().zip(digits.chunks_exact(2)) {
-        *byte = u8::try_from(value(pair[0])? << 4 | value(pair[1])?).ok()?;
+        *byte = u8::try_from(16 * value(pair[0])? + value(pair[1])?).ok()?;
     }
     Some(())
 }

@@ -87,7 +87,7 @@ impl Places {
         let place = &mut self.0[hash as usize];
         let before = usize::from(*place);
         *place = u16::try_from(at).ok()?;
-        (before < at).then_some(before)
+        Some(before)
     }
 }
 
@@ -108,7 +108,7 @@ fn pack(text: &[u8]) -> Vec<u8> {
         let taken = match copy.map(|before| (before, common(text, before, at))) {
             Some((before, length)) if length >= COPY_MIN => {
                 let [low, high] = u16::try_from(before).expect("a noted place").to_le_bytes();
-                packed.extend([COPY | byte(length - COPY_MIN), low, high]);
+                packed.extend([COPY + byte(length - COPY_MIN), low, high]);
                 length
             }
             Some(_) | None => pack_new(&text[at..], &mut packed),
@@ -126,7 +126,7 @@ fn pack_new(text: &[u8], packed: &mut Vec<u8>) -> usize {
     if let Some(length) = digits_at(text) {
         packed.extend([HEX, byte(length / 2)]);
         let pairs = text[..length].chunks_exact(2);
-        packed.extend(pairs.map(|pair| nibble(pair[0]) << 4 | nibble(pair[1])));
+        packed.extend(pairs.map(|pair| nibble(pair[0]) * 16 + nibble(pair[1])));
         length
     } else if text[0].is_ascii() {
         packed.push(text[0]);
@@ -183,7 +183,7 @@ fn digits_at(text: &[u8]) -> Option<usize> {
 
 fn nibble(digit: u8) -> u8 {
     match digit {
-        b'a'..=b'f' => digit - b'a' + 10,
+        b'a'..=b'f' => digit - (b'a' - 10),
         _ => digit - b'0',
     }
 }
@@ -210,5 +210,22 @@ mod tests {
             let line = serde_json::Value::from(values);
             prop_assert_eq!(unfold::<serde_json::Value>(&fold(&line)).expect("JSON"), line);
         }
+    }
+
+    /// Any loss in how well a line is packed shows here: a million reviews are in memory like this.
+    #[test]
+    fn a_line_takes_as_few_bytes_as_it_did() {
+        let review = serde_json::json!({
+            "generation": 1, "rounds": 2, "granted": 0, "first_round": 1, "round": 1,
+            "phase": { "closed": "merged" }, "since": "2026-02-13T10:00:00Z",
+        });
+        let lines = [
+            serde_json::json!("x"),
+            serde_json::json!("0123456789abcdef".repeat(40)),
+            serde_json::json!("9f86d081884c7d659a2feaa0c55ad015"),
+            serde_json::json!("seldom or never, seldom or never"),
+            review,
+        ];
+        assert_eq!(lines.map(|line| fold(&line).len()), [3, 262, 20, 21, 45]);
     }
 }

@@ -20,3 +20,6 @@ pub mod reading;
 pub mod refusal;
 pub mod spend;
 pub mod table;
+
+#[cfg(test)]
+mod tests;

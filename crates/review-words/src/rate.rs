@@ -86,6 +86,8 @@ mod tests {
         assert_eq!(rate.is_below_at(&agent, 3_600, at(7_199)), at(7_200));
         assert_eq!(rate.in_the_last_hour(&agent, at(7_200)), 3_540);
         assert_eq!(rate.is_below_at(&agent, 1, at(7_199)), at(10_740));
+        assert_eq!(rate.is_below_at(&agent, 3_540, at(7_199)), at(7_260));
+        assert_eq!(rate.is_below_at(&agent, 0, at(7_199)), at(10_799), "never");
         assert_eq!(rate.in_the_last_hour(&agent, at(10_800)), 0);
         rate.count(&agent, at(60));
         assert_eq!(

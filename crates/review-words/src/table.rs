@@ -230,9 +230,63 @@ mod tests {
         assert_eq!(table.get(&key("b")).as_deref(), Some(&b"b"[..]));
         assert_eq!(table, given_up);
 
+        // What is stored alone is found too, and a value can be taken back to the one before.
+        assert!(table.has(&key("ab")) && !table.has(&key("x")));
+        assert_eq!(table.put_before(&key("ab")), None, "it is not new");
+        let before = table.put_before(&key("ac"));
+        assert_eq!(before.as_deref(), Some(&b"changed"[..]));
+        table.put(key("ac"), *b"again");
+        table.put_back(key("ac"), before);
+        assert_eq!(words(&table, "a"), ["ab", "ad", "changed"]);
+
         // Undoing a change shows the row beneath it.
         table.put_back(key("ac"), None);
         assert_eq!(words(&table, "a"), ["ab", "ac", "ad"]);
         assert_ne!(table, given_up);
+    }
+
+    #[test]
+    fn what_a_snapshot_lacks_stays_in_memory() {
+        let mut table = Words::default();
+        for word in ["ab", "ac", "ad"] {
+            table.put(key(word), word.as_bytes());
+        }
+        table.begin_snapshot();
+        table.put(key("ad"), *b"newer");
+        let all = table.all();
+        let stored = [("ab", &b"ab"[..]), ("ac", b"other"), ("b", b"b")];
+        let stored = stored.map(|(word, value)| (key(word), value.to_vec()));
+        table.rest_on_what_is_in(Arc::new(BTreeMap::from(stored)));
+        assert_eq!(words(&table, "a"), ["ab", "ac", "newer"]);
+        assert_eq!(words(&table, "b"), ["b"]);
+        let mut new: Vec<_> = table.new_rows().map(|(key, _)| key).collect();
+        new.sort_unstable();
+        let mut expected = [key("ac"), key("ad")];
+        expected.sort_unstable();
+        assert_eq!(new, expected);
+        let mut same = Words::default();
+        all.into_iter()
+            .for_each(|(key, value)| same.put(key, value));
+        assert_ne!(table, same);
+        same.put(key("b"), *b"b");
+        assert_eq!(table, same);
+        assert_eq!(same, same.clone());
+        let mut fewer = same.clone();
+        fewer.put_back(key("b"), None);
+        assert_ne!(same, fewer);
+    }
+
+    #[test]
+    fn a_key_is_that_of_its_kind_and_of_each_part() {
+        let keys = [
+            Words::key(&[b"a", b"b"]),
+            Words::key(&[b"ab"]),
+            Words::key(&[b"a", b"c"]),
+            Table::<8>::key(&[b"a", b"b"]),
+            Words::key_in(b"a", b"b"),
+        ];
+        let distinct: std::collections::BTreeSet<RowKey> = keys.into();
+        assert_eq!(distinct.len(), keys.len());
+        assert_eq!(keys.map(|key| key[0]), [7, 7, 7, 8, 7]);
     }
 }

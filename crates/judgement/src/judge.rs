@@ -230,11 +230,7 @@ impl Judge<'_> {
         costs: Option<(&ReviewKey, Costs)>,
         ids: Ids<'_>,
     ) -> RefusedMessage {
-        let addressing = Addressing {
-            is_review: true,
-            ..Addressing::UNREAD
-        };
-        self.refused(outbox, code, costs, addressing, ids)
+        self.refused(outbox, code, costs, Addressing::UNREAD, ids)
     }
 
     fn refused(
@@ -374,6 +370,48 @@ fn input(packet: Option<&PacketRead>) -> PacketInput<'_> {
         Some(PacketRead::TooLarge) => PacketInput::TooLarge,
         Some(PacketRead::OfAnother(_)) => {
             PacketInput::Unsafe("it belongs to another user".to_owned())
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_of_another_user_is_read_no_further_and_looked_at_again() {
+        let outbox: AgentName = "claude".parse().expect("a name");
+        let file = "a.yaml".parse().expect("a name");
+        let body = Body::message(b"from: claude\n".to_vec());
+        let found = OutboxFile {
+            owner: 7,
+            ..OutboxFile::finished("claude", file, body)
+        };
+        for (user, patience) in [
+            (None, None),
+            (Some(7), None),
+            (Some(8), Some(Patience::SecondLook)),
+        ] {
+            let submission = Submission {
+                found: &found,
+                outbox: &outbox,
+                user,
+            };
+            let stopped = read(submission).err().map(|stop| stop.patience);
+            assert_eq!(stopped, patience, "{user:?}");
+        }
+    }
+
+    #[test]
+    fn a_writer_that_may_be_at_work_is_given_time() {
+        for (patience, still_ms, retry_ms) in [
+            (Patience::None, 0, 0),
+            (Patience::SecondLook, 500, 500),
+            (Patience::CutOff, 5_000, 5_000),
+            (Patience::Packet, 5_000, 50),
+        ] {
+            let found = (patience.still_ms(), patience.retry_ms());
+            assert_eq!(found, (still_ms, retry_ms), "{patience:?}");
         }
     }
 }

@@ -495,6 +495,37 @@ mod tests {
     }
 
     #[test]
+    fn a_packet_of_another_user_is_reported_where_the_message_names_it() {
+        let text = "from: a\ntype: review_feedback\nbody: |\n  findings_packet: packets/p.yaml\n";
+        let message = message_schema::parse(text.as_bytes()).expect("a mapping");
+        let file = FileName::new("a.yaml").expect("a name");
+        let rejection = Rejection::packet_of_another(7, 8, &message, &file);
+        let violation = &rejection.violations[0];
+        let place = (violation.line, violation.column);
+        assert_eq!(place, (Some(4), Some(20)));
+        assert_eq!(violation.field.as_deref(), Some("body.findings_packet"));
+    }
+
+    #[test]
+    fn the_first_error_names_a_refusal_and_warnings_do_not_count() {
+        let file = FileName::new("a.yaml").expect("a name");
+        let of = |code, level, message: &str| ReportedViolation {
+            message: message.to_owned(),
+            level,
+            ..without_message(code, &file)
+        };
+        let warning = of(Code::Empty, Level::Warning, "a warning");
+        let error = of(Code::TooLarge, Level::Error, "an error");
+        let one = Rejection::of_file(vec![warning.clone(), error.clone()]);
+        assert_eq!(
+            (one.code, one.summary()),
+            (Code::TooLarge, "an error".to_owned())
+        );
+        let two = Rejection::of_file(vec![error.clone(), warning, error]);
+        assert_eq!(two.summary(), "an error (and 1 more)");
+    }
+
+    #[test]
     fn a_field_is_found_where_it_stands_or_next_to_it() {
         let text = "findings:\n  - id: F-1\n    severity: P1\n  - id: F-2\n    action: reply\n";
         let tree = message_schema::parse_packet(text.as_bytes()).expect("a mapping");

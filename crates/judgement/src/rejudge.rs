@@ -98,13 +98,13 @@ fn judged(
     accepted: &Accepted,
 ) -> Result<(Judgement, Option<(OutboxFile, Message)>), Differs> {
     let outbox = AgentName::new(found.agent.as_str()).map_err(|_| Differs::OtherSender)?;
-    let mut ids = fresh_ids();
-    let refused = |message: Option<&Message>, stop: Stop, ids| {
-        Judgement::Refused(judge.refuse(&outbox, message, *stop.rejection, ids).record)
+    let refused = |message: Option<&Message>, stop: Stop| {
+        let refused = judge.refuse(&outbox, message, *stop.rejection, &mut unknown_id);
+        Judgement::Refused(refused.record)
     };
     let (message, digest) = match read {
         Ok(read) => read,
-        Err(stop) => return Ok((refused(None, stop, &mut ids), None)),
+        Err(stop) => return Ok((refused(None, stop), None)),
     };
     let submission = Submission {
         found: &found,
@@ -120,7 +120,7 @@ fn judged(
     });
     let judgement = match judge.message(&read, packet.as_ref()) {
         Ok(decided) => decided.decision.into_judgement(),
-        Err(stop) => refused(Some(&read.message), stop, &mut ids),
+        Err(stop) => refused(Some(&read.message), stop),
     };
     let message = read.message;
     Ok((judgement, Some((found, message))))
@@ -136,8 +136,7 @@ fn repeated(judge: Judge<'_>, entry: &Entry, then: &Duplicate) -> Result<(), Dif
 
 fn event(judge: Judge<'_>, then: &Record, record: &EventRecord) -> EventRecord {
     let mut letters = then.letters().iter().map(|letter| letter.id.clone());
-    let mut fresh = fresh_ids();
-    let mut next = || letters.next().unwrap_or_else(&mut fresh);
+    let mut next = || letters.next().unwrap_or_else(unknown_id);
     let reported = ReportedEvent {
         order: record.order(),
         event: record.event(),
@@ -154,15 +153,14 @@ fn refusal(judge: Judge<'_>, then: &RefusedMessage) -> Result<Judgement, Differs
         if review::always_costs(*code) {
             return Err(Differs::Free(*code));
         }
-        let refused = judge.refuse_checked(from, *code, None, &mut fresh_ids());
+        let refused = judge.refuse_checked(from, *code, None, &mut unknown_id);
         return Ok(Judgement::Refused(refused));
     };
     let RefusalCost { step, letters, .. } = cost;
     let announced = letters.first().map(|letter| &letter.id);
     let of = |costs| {
         let mut ids = [None, announced].into_iter();
-        let mut fresh = fresh_ids();
-        let mut next = || ids.next().flatten().cloned().unwrap_or_else(&mut fresh);
+        let mut next = || ids.next().flatten().cloned().unwrap_or_else(unknown_id);
         judge.refuse_checked(from, *code, Some((&step.review, costs)), &mut next)
     };
     let [attempt, invocation] = [Costs::Attempt, Costs::Invocation].map(of);
@@ -171,13 +169,9 @@ fn refusal(judge: Judge<'_>, then: &RefusedMessage) -> Result<Judgement, Differs
     Ok(Judgement::Refused(refused))
 }
 
-/// Returns a source of ids for messages that the record does not identify.
-fn fresh_ids() -> impl FnMut() -> MessageId {
-    let mut count = 0_u32;
-    move || {
-        count += 1;
-        MessageId::new(format!("settled-{count}")).expect("letters and digits are an id")
-    }
+/// Returns the id of every message that the record does not identify; nothing compares it.
+fn unknown_id() -> MessageId {
+    MessageId::new("settled-0").expect("letters and digits are an id")
 }
 
 /// Returns the record without what cannot follow from the ledger: alerts and warnings, which move nothing; whether a

@@ -493,6 +493,211 @@ fn another_host_takes_a_request_that_passes_to_the_next_reviewer() {
     );
 }
 
+/// Judges a record again on another host, which takes nothing of it.
+fn judged_again(table: &mut Table, entry: &Entry, record: &Record) -> Result<(), Differs> {
+    let said = follow(&mut table.follower, entry, record);
+    table.follower.roll_back();
+    said
+}
+
+#[test]
+fn another_host_takes_a_repeated_message_if_it_has_the_first() {
+    let mut table = Table::new();
+    table.submit("claude", "a.yaml", &request());
+    table.commit();
+    table.submit("claude", "a.yaml", &request());
+    let (entry, record) = table.last();
+    judged_again(&mut table, &entry, &record).expect("it follows");
+    let original = |change: fn(&mut spool::Original)| {
+        let mut changed = entry.clone();
+        change(changed.original.as_mut().expect("a file"));
+        changed
+    };
+    let elsewhere = original(|original| {
+        original.away = Away::Sent(FileName::new("z.yaml").expect("a name"));
+    });
+    makes_other_files(&mut table, &elsewhere, &record, "another place");
+    let kept = original(|original| original.text = Some("x".to_owned()));
+    makes_other_files(&mut table, &kept, &record, "a text");
+    let of_codex = original(|original| "codex".clone_into(&mut original.outbox));
+    let said = judged_again(&mut table, &of_codex, &record);
+    assert!(matches!(said, Err(Differs::OtherSender)), "{said:?}");
+    let unread = original(|original| original.digest = None);
+    let said = judged_again(&mut table, &unread, &record);
+    assert!(matches!(said, Err(Differs::NoText)), "{said:?}");
+    let other = original(|original| original.digest = Some(Digest::ZERO));
+    let said = judged_again(&mut table, &other, &record);
+    assert!(matches!(said, Err(Differs::NotRepeated)), "{said:?}");
+}
+
+#[test]
+fn a_message_is_repeated_if_its_sender_had_these_bytes_accepted() {
+    let mut table = Table::new();
+    let is_repeated = |table: &Table, text: &str| {
+        let body = Body::message(text.as_bytes().to_vec());
+        let name = FileName::new("a.yaml").expect("a name");
+        let found = OutboxFile::finished("claude", name, body);
+        let outbox = agent("claude");
+        let submission = Submission {
+            found: &found,
+            outbox: &outbox,
+            user: None,
+        };
+        let read = crate::read(submission).expect("readable");
+        table.tentative.judge(table.now).is_repeated(&read)
+    };
+    assert!(!is_repeated(&table, &request()));
+    table.submit("claude", "a.yaml", &request());
+    assert!(is_repeated(&table, &request()));
+    assert!(!is_repeated(
+        &table,
+        &message("question", "claude", "codex", 2, 86, "Why?")
+    ));
+}
+
+#[test]
+fn a_decision_follows_if_all_that_moves_a_review_follows() {
+    // The values that the rules know no more are not compared.
+    let of_json = |record: &Record, from: &str, to: &str| -> Record {
+        let json = serde_json::to_string(record).expect("a record is JSON");
+        assert!(json.contains(from), "{json}");
+        serde_json::from_str(&json.replace(from, to)).expect("a record")
+    };
+    let check = |table: &Table, entry: &Entry, then: &Record, follows: bool| {
+        let judge = table.follower.judge(table.now);
+        let said = rejudge::follows(judge, entry, then, RecordedMessage::of(entry));
+        assert_eq!(said.is_ok(), follows, "{then:#?}");
+        assert!(
+            follows || matches!(said, Err(Differs::Decides(_))),
+            "{then:#?}"
+        );
+    };
+    let mut table = Table::new();
+    table.submit("claude", "a.yaml", &request());
+    let (_, draft, _) = table.batch.last().expect("a record").clone();
+    let (record, entry) = (table.batch[0].0.clone(), entry(draft, 1));
+    check(&table, &entry, &record, true);
+    let mut accepted = record.accepted().expect("it is").clone();
+    accepted.alerts.push(review::Alert::ApprovalUnbound);
+    accepted.warnings.push("a warning".to_owned());
+    check(
+        &table,
+        &entry,
+        &Judgement::Accepted(Box::new(accepted.clone())).into(),
+        true,
+    );
+    accepted.to = vec![agent("gemini")];
+    check(
+        &table,
+        &entry,
+        &Judgement::Accepted(Box::new(accepted)).into(),
+        false,
+    );
+    table.commit();
+
+    // A refusal that costs an attempt, with or without its notice.
+    let body = "findings_packet: packets/findings/f.yaml\n  round: 2\n  blocking_count: 1";
+    let wrong = message("review_feedback", "codex", "claude", 3, 86, body);
+    table.submit("codex", "b.yaml", &wrong);
+    let (entry, record) = table.last();
+    table.tentative.roll_back();
+    check(&table, &entry, &record, true);
+    let Record::Judged(Judgement::Refused(mut refused)) = record else {
+        panic!("{record:#?}");
+    };
+    refused.notice = review::Notice::Withheld;
+    check(
+        &table,
+        &entry,
+        &Judgement::Refused(refused.clone()).into(),
+        true,
+    );
+    refused.cost.as_mut().expect("an attempt").attempts_left = 1;
+    check(&table, &entry, &Judgement::Refused(refused).into(), false);
+
+    // A merge that hands off findings, with other numbers for the tasks.
+    let body = body.replace("round: 2", "round: 1");
+    table.submit(
+        "codex",
+        "b.yaml",
+        &message("review_feedback", "codex", "claude", 4, 86, &body),
+    );
+    table.commit();
+    let pull = PullEvent {
+        repo: None,
+        pr: PrNumber::new("86").expect("a number"),
+        action: PullAction::Merged,
+        author: None,
+        head: None,
+    };
+    table.report(None, &Event::Pull(pull));
+    let (entry, record) = table.last();
+    check(&table, &entry, &record, true);
+    check(
+        &table,
+        &entry,
+        &of_json(&record, "handoff-pr86-1", "handoff-pr86-7"),
+        true,
+    );
+    check(
+        &table,
+        &entry,
+        &of_json(&record, "\"no_target\"", "\"not_merged\""),
+        false,
+    );
+    let Record::Event(EventRecord::Happened(mut happened)) = record else {
+        panic!("{record:#?}");
+    };
+    happened.home_away = true;
+    check(
+        &table,
+        &entry,
+        &EventRecord::Happened(happened).into(),
+        true,
+    );
+}
+
+#[test]
+fn a_snapshot_takes_all_rows_and_a_used_name_stays_used() {
+    let mut table = Table::new();
+    table.submit(
+        "claude",
+        "a.yaml",
+        &message("question", "claude", "codex", 1, 86, "Why?"),
+    );
+    table.commit();
+    let rows = |table: &Table| {
+        let Tentative { state, names, .. } = &table.tentative;
+        let rows = state.new_rows().chain(names.new_rows());
+        let rows = rows.map(|(key, value)| (key, value.to_vec()));
+        rows.collect::<std::collections::BTreeMap<_, _>>()
+    };
+    let all = rows(&table);
+    assert_eq!(
+        table.tentative.names.new_rows().count(),
+        2,
+        "an inbox and `sent/`"
+    );
+    table.tentative.begin_snapshot();
+    assert_eq!(rows(&table).len(), 0);
+    table.tentative.give_up_snapshot();
+    assert_eq!(rows(&table), all);
+    table.tentative.begin_snapshot();
+    let stored: Arc<dyn StoredRows> = Arc::new(all);
+    table.tentative.rest_on(&stored);
+    assert_eq!(rows(&table).len(), 0);
+    assert_eq!(table.tentative.names, table.names);
+    table.tentative.give_up_snapshot();
+    assert_eq!(rows(&table).len(), 0, "the snapshot is over");
+    table.submit(
+        "claude",
+        "a.yaml",
+        &message("question", "claude", "codex", 2, 86, "How?"),
+    );
+    let (_, draft, _) = table.batch.last().expect("a record");
+    assert_eq!(draft.deliveries[0].file.to_string(), "a.2.yaml");
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 64, failure_persistence: None, ..ProptestConfig::default() })]
 

@@ -207,8 +207,8 @@ impl<'a> Scribe<'a> {
     ) -> Result<Nit, NotAResponse> {
         let tier = match thread.severity {
             Severity::P2 if !thread.blocking => NitTier::P2,
-            Severity::P3 if !thread.blocking => NitTier::P3,
-            Severity::P0 | Severity::P1 | Severity::P2 | Severity::P3 => {
+            Severity::P3 => NitTier::P3,
+            Severity::P0 | Severity::P1 | Severity::P2 => {
                 return Err(NotAResponse::NotDeferrable(id.clone()));
             }
         };

@@ -1,6 +1,7 @@
 //! The daemon's messages to agents, delivered by a real spool.
 
 mod brief;
+mod files;
 mod notice_files;
 mod room;
 #[expect(

@@ -8,6 +8,7 @@ use review::{Act, Event, ReportedEvent, ThreadMode, ThreadState, Which, apply, o
 use serde_json::{Value, json};
 
 use super::{Asked, Fate, deal, decide, fate, feedback, lgtm, post, write};
+use crate::files::is_page;
 use crate::table::{Note, Table, claude};
 
 const PLACED: &str = "F-001 P1 open title: Empty diff; file: src/diff.rs; lines: 40-45\n\
@@ -360,4 +361,90 @@ fn a_text_that_is_not_what_its_field_holds_is_told_with_its_place() {
         let said = write(&table, &wrong).expect_err("it is wrong");
         assert!(said.starts_with(&format!("`{field}` is ")), "{said}");
     }
+}
+
+/// Returns what travels, for a page.
+fn sent(table: &Table, title: &str, response: &Value) -> String {
+    let written = write(table, response).expect("it has words");
+    let body = match &written.body {
+        Body::Feedback(body) => json!(body),
+        Body::Lgtm(body) => json!(body),
+        Body::Request(_) | Body::Addressed(_) | Body::Text(_) => unreachable!("no response"),
+    };
+    let packet = written.packet.as_ref().map(message_schema::render_packet);
+    let packet = packet.unwrap_or_else(|| "no packet\n".to_owned());
+    format!("# {title}\n\n{body:#}\n\n{packet}\n")
+}
+
+#[test]
+fn the_page_of_responses_has_every_word_that_travels() {
+    let mut table = Table::default();
+    table.policy.rounds = Rounds::MAX;
+    table.request().expect("opens");
+    let ran = json!([
+        { "command": "make", "result": "pass", "notes": " fine " },
+        { "command": "lint", "result": "fail", "notes": "" },
+        { "command": " ", "result": "pass", "notes": "of nothing" },
+    ]);
+    let examined = json!({
+        "diff_digest": format!("sha256:{}", "a".repeat(64)), "declared": ["a.rs", " "],
+    });
+    let mut page = String::new();
+    let mut response = lgtm(&json!({}));
+    page += &sent(&table, "An approval", &response);
+    response["response"]["commands_run"] = ran.clone();
+    page += &sent(&table, "An approval after commands", &response);
+    response["response"]["commands_run"] = json!([]);
+    response["response"]["examined"] = examined.clone();
+    page += &sent(&table, "An approval of what was read", &response);
+
+    let more = "F-003 P2 open blocking: false; file: c.rs\nF-004 P2 open blocking: true; title: d; file: d.rs";
+    table
+        .feedback(1, &format!("{PLACED}\n{more}"))
+        .expect("feedback");
+    table.addressed(1, &[]).expect("addressed");
+    table.request().expect("round 2");
+    let schema = Asked::of(&table).schema;
+    let names = schema["$defs"].as_object().expect("definitions").keys();
+    let names: Vec<&str> = names.map(String::as_str).collect();
+    page += &format!("# The choices of a schema\n\n{}\n\n", names.join("\n"));
+    let resolved = json!({ "action": "resolve", "stance": "accepts", "evidence": " it is gone " });
+    let mut threads = json!({
+        "F-001": resolved,
+        "F-002": { "action": "defer", "owner": "gemini", "next_action": " " },
+        "F-003": { "action": "defer", "owner": "", "next_action": "mend it" },
+        "F-004": deal("resolve", "accepts"),
+    });
+    let mut response = lgtm(&threads);
+    response["response"]["nits"] = json!([
+        { "tier": "P3", "summary": " ", "owner": "", "next_action": "" },
+        { "tier": "P3", "summary": "A word", "owner": "", "next_action": "" },
+    ]);
+    response["response"]["validated_head"] = "abc1234".into();
+    page += &sent(&table, "An approval with nits", &response);
+    threads["F-004"] = deal("defer", "");
+    let said = write(&table, &lgtm(&threads)).expect_err("it blocks");
+    page += &format!("# A blocker is not deferred\n\n{said}\n\n");
+
+    threads["F-001"] = json!({
+        "action": "reply", "stance": "seeks_change", "evidence": "still there",
+    });
+    for thread in ["F-002", "F-003", "F-004"] {
+        threads[thread] = deal("veto", "seeks_change");
+    }
+    let mut response = feedback(&threads);
+    response["response"]["findings"] = json!([
+        {
+            "severity": "P2", "blocking": true, "title": "A", "file": "a.rs", "lines": "3-4",
+            "category": "style", "evidence": "line 3", "recommendation": "Cut it.",
+            "introduced_by": "abc1234",
+        },
+        { "severity": "P1", "blocking": false, "title": " " },
+    ]);
+    response["response"]["commands_run"] = ran;
+    response["response"]["examined"] = examined;
+    response["response"]["escalation"] = "scope_disagreement".into();
+    response["response"]["validated_head"] = "abc1234".into();
+    page += &sent(&table, "A feedback", &response);
+    is_page("brief/responses.txt", &page);
 }

@@ -1,5 +1,6 @@
 //! The rules of a review, played with real messages.
 
+mod records;
 mod rules;
 mod table;
 mod walk;

@@ -6,8 +6,8 @@ use chrono::{DateTime, TimeDelta, Utc};
 use message_schema::id::{AgentName, MessageId};
 use review::{
     Act, ContentDigest, Decision, Event, EventRecord, Fault, Judgement, PersonsDecision, Policy,
-    Posted, PullAction, PullEvent, Rank, Record, Refused, ReportedEvent, Review, State, Which,
-    apply, decide, due, on_event, refuse,
+    Posted, PullAction, PullEvent, Rank, Record, Refused, ReportedEvent, Review, State, Undo,
+    Which, apply, decide, due, on_event, refuse,
 };
 use validate_message::{PacketInput, Valid, check};
 
@@ -169,9 +169,14 @@ impl Table {
         }
     }
 
+    /// Applies a record, after checking that it can be taken back without a trace.
     fn keep(&mut self, record: impl Into<Record>) {
         let record = record.into();
+        let (before, undo) = (self.state.clone(), Undo::of(&self.state, &record, self.now));
         apply(&mut self.state, &record, self.now);
+        let mut after = self.state.clone();
+        undo.revert(&mut after);
+        assert_eq!(after, before, "{record:#?}");
         self.records.push((record, self.now));
     }
 

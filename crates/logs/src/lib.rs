@@ -283,6 +283,21 @@ mod tests {
     }
 
     #[test]
+    fn a_terminal_shows_the_names_of_fields_apart_from_their_values() {
+        let mut file = tempfile::tempfile().expect("a file");
+        let subscriber = tracing_subscriber::fmt()
+            .with_writer(Arc::new(file.try_clone().expect("a second handle")))
+            .with_ansi(true)
+            .fmt_fields(text_fields())
+            .finish();
+        tracing::subscriber::with_default(subscriber, || tracing::info!(count = 2, "said"));
+        file.rewind().expect("a file");
+        let line = std::io::read_to_string(file).expect("the log");
+        let fields = "said \u{1b}[3mcount\u{1b}[0m\u{1b}[2m=\u{1b}[0m2\n";
+        assert!(line.ends_with(fields), "{line:?}");
+    }
+
+    #[test]
     fn a_file_name_is_shown_without_any_trap() {
         for c in ('\u{1}'..=char::MAX).filter(|c| !matches!(c, '/' | '.' | '%')) {
             let name = FileName::new(c.to_string()).expect("a name");

@@ -33,3 +33,29 @@ impl DirectoryStamp {
         Ok((now.wall.saturating_sub(changed_ms) >= SETTLED_MS).then_some(stamp))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Os;
+
+    #[test]
+    fn a_stamp_proves_something_three_seconds_after_the_last_change() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let root = Os.open_root(directory.path()).expect("the root");
+        let stat = Os.stat(&root).expect("a directory");
+        let changed_ms = stat.ctime_ns / 1_000_000;
+        let stamp = |after_ms: i64| {
+            let wall = changed_ms + after_ms;
+            DirectoryStamp::settled(&Os, &root, Now { mono: 0, wall }).expect("a directory")
+        };
+        assert_eq!(stamp(2_999), None);
+        let expected = DirectoryStamp {
+            dev: stat.dev,
+            ino: stat.ino,
+            mtime_ns: stat.mtime_ns,
+            ctime_ns: stat.ctime_ns,
+        };
+        assert_eq!([stamp(3_000), stamp(100_000)], [Some(expected); 2]);
+    }
+}

@@ -226,6 +226,22 @@ mod tests {
         assert_eq!(name(b"a.b.json").report().as_bytes(), b"a.b.report.yaml");
     }
 
+    #[test]
+    fn a_long_name_is_cut_between_characters_and_keeps_a_byte_of_its_stem() {
+        let long = name("\u{e9}".repeat(127).as_bytes()).report();
+        let expected = "\u{e9}".repeat(121) + ".report.yaml";
+        assert_eq!(long.as_bytes(), expected.as_bytes());
+        let plain = name(&[b'x'; 255]).numbered(12);
+        assert_eq!(plain.as_bytes(), [&[b'x'; 252][..], b".12"].concat());
+        // An extension that leaves no room is cut instead.
+        let extension = [b'x'; 252];
+        for stem in [&b"a"[..], "\u{e9}".as_bytes()] {
+            let odd = name(&[stem, b".", &extension[..]].concat()).numbered(12);
+            let expected = [&stem[..1], b".12.", &extension[..250]].concat();
+            assert_eq!(odd.as_bytes(), expected);
+        }
+    }
+
     proptest! {
         #[test]
         fn every_name_survives_its_text(bytes in proptest::collection::vec(any::<u8>(), 1..255)) {

@@ -15,32 +15,38 @@ use crate::{Disk, FileKind, Handle, Names, OpenMode, Stat};
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Os;
 
+/// Follows no link at the end of a path, and no program that we start inherits the file.
+const OURS: OFlags = OFlags::CLOEXEC.union(OFlags::NOFOLLOW);
+
+/// Waits for nobody at the other end of a pipe, and takes over no terminal.
+const AT_ONCE: OFlags = OFlags::NONBLOCK.union(OFlags::NOCTTY);
+
 const FILE_MODE: Mode = Mode::from_raw_mode(0o644);
 const DIRECTORY_MODE: Mode = Mode::from_raw_mode(0o755);
 
 impl Disk for Os {
     fn open_root(&self, path: &Path) -> io::Result<Handle> {
-        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let flags = OFlags::DIRECTORY.union(OFlags::CLOEXEC);
         Ok(retry_on_intr(|| {
             rustix::fs::openat(CWD, path, flags, Mode::empty())
         })?)
     }
 
     fn open_dir(&self, at: &Handle, path: &Path) -> io::Result<Handle> {
-        open_beneath(at, path, OFlags::RDONLY | OFlags::DIRECTORY)
+        open_beneath(at, path, OFlags::DIRECTORY)
     }
 
     fn open_beneath(&self, at: &Handle, path: &Path) -> io::Result<Handle> {
-        open_beneath(at, path, OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY)
+        open_beneath(at, path, AT_ONCE)
     }
 
     fn open(&self, dir: &Handle, name: &Path, how: OpenMode) -> io::Result<Handle> {
         let how = match how {
             OpenMode::Read => OFlags::RDONLY,
             OpenMode::Write => OFlags::RDWR,
-            OpenMode::New => OFlags::RDWR | OFlags::CREATE | OFlags::EXCL,
+            OpenMode::New => OFlags::RDWR.union(OFlags::CREATE).union(OFlags::EXCL),
         };
-        let flags = how | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+        let flags = how.union(OURS).union(AT_ONCE);
         Ok(retry_on_intr(|| {
             rustix::fs::openat(dir, name, flags, FILE_MODE)
         })?)
@@ -181,16 +187,10 @@ impl Disk for Os {
 #[cfg(target_os = "linux")]
 fn open_beneath(at: &Handle, path: &Path, flags: OFlags) -> io::Result<Handle> {
     use rustix::fs::ResolveFlags;
-    let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
-    match retry_on_intr(|| {
-        rustix::fs::openat2(
-            at,
-            path,
-            flags | OFlags::CLOEXEC | OFlags::NOFOLLOW,
-            Mode::empty(),
-            resolve,
-        )
-    }) {
+    // A magic link is a link too.
+    const RESOLVE: ResolveFlags = ResolveFlags::BENEATH.union(ResolveFlags::NO_SYMLINKS);
+    match retry_on_intr(|| rustix::fs::openat2(at, path, flags.union(OURS), Mode::empty(), RESOLVE))
+    {
         // An old kernel, or a sandbox that does not know the call.
         Err(Errno::NOSYS | Errno::PERM) => open_by_component(at, path, flags),
         result => Ok(result?),
@@ -204,8 +204,6 @@ fn open_beneath(at: &Handle, path: &Path, flags: OFlags) -> io::Result<Handle> {
 
 /// Opens one component after the other, never through a symbolic link and never `..`.
 fn open_by_component(at: &Handle, path: &Path, flags: OFlags) -> io::Result<Handle> {
-    let flags = flags | OFlags::CLOEXEC | OFlags::NOFOLLOW;
-    let directory = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC | OFlags::NOFOLLOW;
     let mut reached: Option<Handle> = None;
     let mut components = path.components().peekable();
     while let Some(component) = components.next() {
@@ -217,13 +215,13 @@ fn open_by_component(at: &Handle, path: &Path, flags: OFlags) -> io::Result<Hand
             }
         };
         let flags = if components.peek().is_some() {
-            directory
+            OFlags::DIRECTORY
         } else {
             flags
         };
         let from = reached.as_ref().unwrap_or(at);
         reached = Some(retry_on_intr(|| {
-            rustix::fs::openat(from, name, flags, Mode::empty())
+            rustix::fs::openat(from, name, flags.union(OURS), Mode::empty())
         })?);
     }
     reached.ok_or_else(|| Errno::NOENT.into())
@@ -278,7 +276,7 @@ mod tests {
         symlink(root.path().join("secret"), inside.join("link")).expect("a link");
         symlink(inside.join("deep"), inside.join("door")).expect("a link");
         let at = Os.open_root(&inside).expect("the root");
-        let flags = OFlags::RDONLY | OFlags::NONBLOCK;
+        let flags = OFlags::NONBLOCK;
         for open in [open_beneath, open_by_component] {
             assert!(open(&at, Path::new("deep/file"), flags).is_ok());
             for path in [
@@ -345,6 +343,17 @@ mod tests {
             }
             drop(over);
         });
+    }
+
+    #[test]
+    fn what_cannot_be_synced_is_an_error_and_the_boot_is_the_kernels() {
+        let (pipe, _writer) = std::io::pipe().expect("a pipe");
+        let pipe = Handle::from(pipe);
+        assert!(Os.sync_data(&pipe).is_err() && Os.sync_dir(&pipe).is_err());
+        let path = rustix::fs::openat(CWD, "/", OFlags::PATH, Mode::empty()).expect("a path");
+        assert!(Os.sync_file_system(&path).is_err());
+        let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").expect("a boot");
+        assert_eq!(Os.boot_id().expect("a boot"), boot.trim_end());
     }
 
     #[test]

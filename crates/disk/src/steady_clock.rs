@@ -42,3 +42,36 @@ impl SteadyClock {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_clock_that_was_set_is_believed_after_a_minute() {
+        let mut clock = SteadyClock::default();
+        for (mono, wall, read) in [
+            (1_000, 500_000, 500_000),
+            // It drifts, in either direction, and each reading counts from the one before.
+            (2_000, 501_025, 501_025),
+            (3_000, 502_000, 502_000),
+            // It is set forward; the steady clock goes on.
+            (4_000, 603_000, 503_000),
+            (63_999, 662_999, 562_999),
+            (64_000, 663_000, 663_000),
+            // It is set back.
+            (65_000, 100_000, 100_000),
+            (66_000, 101_000, 101_000),
+            // It is set right again before anybody believes it, and then forward: the minute begins anew.
+            (67_000, 666_000, 666_000),
+            (68_000, 667_026, 667_000),
+            (126_999, 726_025, 725_999),
+            (127_999, 727_025, 726_999),
+            (128_000, 727_026, 727_026),
+            (129_000, 728_026, 728_026),
+        ] {
+            let found = clock.read(Now { mono, wall });
+            assert_eq!(found, Now { mono, wall: read }, "{mono}");
+        }
+    }
+}

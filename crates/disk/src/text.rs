@@ -94,6 +94,37 @@ mod tests {
         assert!(serde_json::from_slice::<Long>(b"\"\xff\"").is_err());
     }
 
+    #[derive(Debug, PartialEq, Deserialize)]
+    struct Optional(#[serde(deserialize_with = "long_text_if_any")] Option<String>);
+
+    #[derive(Debug, PartialEq, Deserialize)]
+    struct Number(#[serde(deserialize_with = "from_text")] u8);
+
+    #[test]
+    fn short_escapes_take_one_copy_and_all_others_are_left_to_the_json_parser() {
+        let json = r#""a\"b\\c\/d\ne\tf\rg\bh\fi""#;
+        let text = "a\"b\\c/d\ne\tf\rg\u{8}h\u{c}i";
+        assert_eq!(unescaped(json).as_deref(), Some(text));
+        for other in [r#""\u0061""#, r#""\x""#, "7", "\"", r#""\"#] {
+            assert_eq!(unescaped(other), None, "{other}");
+        }
+    }
+
+    #[test]
+    fn a_text_may_be_missing_and_a_value_is_read_from_its_text_alone() {
+        let optional = |json| {
+            serde_json::from_str::<Optional>(json)
+                .expect("a text or none")
+                .0
+        };
+        let texts = [optional("null"), optional("\"a\"")];
+        assert_eq!(texts, [None, Some("a".to_owned())]);
+        let number = |json| serde_json::from_str::<Number>(json).map_err(|error| error.to_string());
+        assert_eq!(number("\"7\""), Ok(Number(7)));
+        let error = number("7").expect_err("it is no text");
+        assert!(error.contains("expected a text"), "{error}");
+    }
+
     proptest! {
         #[test]
         fn a_long_text_is_what_every_reader_of_json_reads(

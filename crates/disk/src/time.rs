@@ -26,3 +26,44 @@ impl Now {
         u64::try_from(self.wall.saturating_sub(last)).unwrap_or(0)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::FileKind;
+
+    #[test]
+    fn an_age_counts_from_the_last_change_unless_the_clock_was_set_back_since() {
+        const MINUTE: i64 = 60_000;
+        let now = Now {
+            mono: 0,
+            wall: 100 * MINUTE,
+        };
+        for (written, changed, age) in [
+            (90, 90, 10),
+            (90, 95, 5),
+            // A writer can set the time of the content.
+            (1, 95, 5),
+            (95, 1, 5),
+            (101, 95, 0),
+            (90, 101, 0),
+            (90, 160, 0),
+            (90, 161, 10),
+            (100, 100, 0),
+        ] {
+            let nanoseconds = |minutes: i64| minutes * MINUTE * 1_000_000;
+            let file = Stat {
+                kind: FileKind::File,
+                dev: 1,
+                ino: 1,
+                uid: 1,
+                links: 1,
+                size: 1,
+                mtime_ns: nanoseconds(written),
+                ctime_ns: nanoseconds(changed),
+            };
+            let found = now.age_ms(&file);
+            assert_eq!(found, age * 60_000, "{written}, {changed}");
+        }
+    }
+}

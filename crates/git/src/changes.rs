@@ -278,5 +278,7 @@ mod tests {
         let named = |path: &[u8]| entry(path).path().expect("a name").as_str().to_owned();
         assert_eq!(named("grün.rs".as_bytes()), "grün.rs");
         assert_eq!(named(b"a\tb\n\"\xff"), r#""a\tb\n\"\377""#);
+        let odd: Vec<u8> = (0x06..=0x0e).chain(*b" ~\\\x1f\x7f").collect();
+        assert_eq!(named(&odd), r#""\006\a\b\t\n\v\f\r\016 ~\\\037\177""#);
     }
 }

@@ -477,3 +477,203 @@ fn files_beyond_a_size_are_not_listed_to_their_end() {
     let size = repository.size_up_to(&commit, 1 << 20).expect("git");
     assert_eq!(size, None);
 }
+
+#[test]
+fn a_change_is_carried_over_if_its_merge_gives_the_result() {
+    let made = repository();
+    let repository = Repository::at(made.path());
+    let blob = |text: &str| {
+        sh(
+            made.path(),
+            &format!("printf '{text}' | git hash-object -w --stdin"),
+        )
+    };
+    let [before, after] = ["1\\n2\\n3\\n4\\n5\\n", "1\\n2\\n3\\n4\\nnew\\n"].map(blob);
+    let [onto, result, other, conflict] = [
+        "one\\n2\\n3\\n4\\n5\\n",
+        "one\\n2\\n3\\n4\\nnew\\n",
+        "one\\n2\\n3\\n4\\nnewer\\n",
+        "1\\n2\\n3\\n4\\nfive\\n",
+    ]
+    .map(blob);
+    let carries = |onto: &str, result: &str| repository.carries(&before, &after, onto, result);
+    assert!(carries(&onto, &result).expect("git"));
+    assert!(!carries(&onto, &other).expect("git"), "another result");
+    assert!(!carries(&conflict, &result).expect("git"), "a conflict");
+    let error = carries(&onto, &"0".repeat(40)).expect_err("there is no such content");
+    assert!(error.to_string().contains("is missing"), "{error}");
+}
+
+#[test]
+fn a_store_is_the_history_and_how_it_is_stored_without_any_other_setting() {
+    let made = tempfile::tempdir().expect("a directory");
+    let place = made.path().canonicalize().expect("a path");
+    sh(
+        &place,
+        "git init -q -b main code; git -C code commit -q --allow-empty -m one; git init -q --bare lender
+         cd code; printf '#no\\n../../../lender/objects\\n' > .git/objects/info/alternates
+         git config extensions.preciousObjects true; git config extensions.odd 'a b'; git config user.token secret
+         git worktree add -q ../linked",
+    );
+    let store = |name: &str| Repository::at(&place.join(name)).store().expect("git");
+    let code = store("code").expect("a worktree");
+    let common = place.join("code/.git");
+    let parts = [
+        "HEAD",
+        "index",
+        "objects",
+        "packed-refs",
+        "refs",
+        "reftable",
+        "shallow",
+    ];
+    let parts: Vec<_> = parts.iter().map(|part| common.join(part)).collect();
+    assert_eq!((&code.top, &code.common), (&place.join("code"), &common));
+    assert_eq!(code.parts, parts);
+    assert_eq!(
+        code.borrowed,
+        [common.join("objects").join("../../../lender/objects")]
+    );
+    assert_eq!(
+        code.config,
+        "[core]\n\trepositoryformatversion = 0\n[extensions]\n\tpreciousobjects = true\n"
+    );
+    let linked = store("linked").expect("a worktree");
+    assert_eq!(
+        (&linked.top, &linked.common),
+        (&place.join("linked"), &common)
+    );
+    assert_eq!(
+        linked.parts,
+        [&parts[..], &[common.join("worktrees/linked")]].concat()
+    );
+    assert_eq!(store("lender"), None, "a bare repository has no worktree");
+}
+
+#[test]
+fn what_is_left_out_of_a_worktree_is_not_seen_as_deleted() {
+    let made = tempfile::tempdir().expect("a directory");
+    let place = made.path();
+    sh(
+        place,
+        "git init -q -b main inner; git -C inner commit -q --allow-empty -m inner; git init -q -b main code; cd code
+         mkdir -p docs deep/Docs; echo 1 > docs/a; echo 2 > deep/Docs/b; echo 3 > agents.MD; echo 4 > docs.txt
+         git -c protocol.file.allow=always submodule -q add ../inner SUB; git add -A; git commit -qm 1",
+    );
+    let head = CommitSha::new(sh(&place.join("code"), "git rev-parse HEAD")).expect("a commit");
+    let tree = place.join("tree.d");
+    Repository::at(&place.join("code"))
+        .add_worktree(&tree, &head)
+        .expect("a worktree");
+    assert_eq!(git::copy_of(&tree), place.join("tree.git"));
+    assert!(!git::copy_of(&tree).exists(), "the copy is gone");
+    let here = Repository::at(&tree);
+    let listed = || {
+        sh(
+            &tree,
+            "find . -type f -not -name .git | sort | tr '\\n' ' '",
+        )
+    };
+    here.leave_out(&[]).expect("nothing to do");
+    assert_eq!(
+        listed(),
+        "./.gitmodules ./agents.MD ./deep/Docs/b ./docs.txt ./docs/a"
+    );
+    let names = ["AGENTS.md", "docs", "sub"].map(str::to_owned);
+    here.leave_out(&names).expect("files");
+    assert_eq!(listed(), "./.gitmodules ./docs.txt");
+    assert!(!tree.join("SUB").exists());
+    assert_eq!(sh(&tree, "git status --porcelain"), "");
+    let again = here.leave_out(&names).expect_err("they are gone");
+    assert!(again.to_string().contains("cannot leave out"), "{again}");
+}
+
+#[test]
+fn each_file_takes_whole_blocks_and_an_empty_one_takes_one() {
+    let made = tempfile::tempdir().expect("a directory");
+    sh(
+        made.path(),
+        "git init -q -b main .; : > empty; head -c 4096 /dev/zero > block; head -c 4097 /dev/zero > more
+         git add -A; git update-index --add --cacheinfo 160000,$(printf '%040d' 1),m; git commit -qm 1",
+    );
+    let repository = Repository::at(made.path());
+    let head = CommitSha::new(sh(made.path(), "git rev-parse HEAD")).expect("a commit");
+    let size = |max| repository.size_up_to(&head, max).expect("git");
+    assert_eq!([size(5 * 4096), size(5 * 4096 - 1)], [Some(5 * 4096), None]);
+    let nothing = CommitSha::new("0".repeat(40)).expect("a name");
+    let error = repository
+        .size_up_to(&nothing, 1 << 20)
+        .expect_err("no commit");
+    assert!(
+        error.to_string().contains("cannot list the files"),
+        "{error}"
+    );
+}
+
+#[test]
+fn a_worktree_that_git_does_not_know_is_forgotten_already() {
+    let made = tempfile::tempdir().expect("a directory");
+    let place = made.path().canonicalize().expect("a path");
+    sh(
+        &place,
+        "git init -q -b main code; cd code; git commit -q --allow-empty -m 1; git worktree add -q ../gone
+         git worktree add -q ../other; rm -r ../gone ../other",
+    );
+    let repository = Repository::at(&place.join("code"));
+    for name in ["gone", "gone", "unknown"] {
+        repository.forget_worktree(&place.join(name)).expect(name);
+    }
+    let known = sh(
+        &place.join("code"),
+        "git worktree list --porcelain | grep -c '^worktree '",
+    );
+    assert_eq!(known, "2", "the other one stays known");
+    let own = repository
+        .forget_worktree(&place.join("code"))
+        .expect_err("the main one");
+    assert!(
+        own.to_string().contains("cannot forget the worktree"),
+        "{own}"
+    );
+}
+
+#[test]
+fn commits_without_a_common_ancestor_and_with_several_are_told_apart() {
+    let made = tempfile::tempdir().expect("a directory");
+    let ids = sh(
+        made.path(),
+        "git init -q -b main .; tree=$(git write-tree); new() { git commit-tree -m \"$@\" $tree; }
+         a=$(new a); b=$(new b); one=$(new one -p $a -p $b); two=$(new two -p $b -p $a); echo $a $b $one $two",
+    );
+    let [a, b, one, two] = ids.split(' ').collect::<Vec<_>>()[..] else {
+        panic!("{ids}")
+    };
+    let base = |one: &str, other: &str| {
+        Repository::at(made.path())
+            .merge_base(one, other)
+            .expect("git")
+    };
+    assert_eq!(base(a, b), MergeBase::None);
+    assert_eq!(base(one, a), MergeBase::One(a.to_owned()));
+    assert_eq!(base(one, two), MergeBase::Several);
+}
+
+#[test]
+fn a_submodule_that_is_not_checked_out_is_an_empty_directory_and_one_at_another_commit_is_changed()
+{
+    let made = tempfile::tempdir().expect("a directory");
+    let place = made.path();
+    sh(
+        place,
+        "git init -q lib; cd lib; echo 1 > a; git add .; git commit -qm lib; cd ..
+         git init -q code; cd code; git -c protocol.file.allow=always submodule --quiet add ../lib lib; git commit -qm code
+         cd ..; git clone -q code bare",
+    );
+    let clean = |name: &str| Repository::at(&place.join(name)).clean_head().is_some();
+    assert!(clean("code") && clean("bare"));
+    sh(
+        place,
+        "echo x > bare/lib/stray; git -C code/lib commit -q --allow-empty -m more",
+    );
+    assert!(!clean("bare") && !clean("code"));
+}

@@ -331,6 +331,90 @@ mod tests {
         );
     }
 
+    const PROSE: [&str; 3] = [
+        "missing:   the reviewer has not taken the request",
+        "  who: a-long-reviewer-of-this or 審査待ちです and somebody else",
+        "one",
+    ];
+
+    /// Puts each word on the last line if that still fits; a further line begins with the indentation.
+    fn wrapped(width: usize, indent: usize, line: &str) -> String {
+        if cells(line) <= width {
+            return format!("{line}\n");
+        }
+        let prose = line.trim_start();
+        let mut words = prose.split(' ');
+        let begin = &line[..line.len() - prose.len()];
+        let mut lines = vec![format!("{begin}{}", words.next().expect("a word"))];
+        for word in words {
+            let last = lines.last_mut().expect("a line");
+            let longer = format!("{last} {word}");
+            if cells(&longer) <= width {
+                *last = longer;
+            } else {
+                lines.push(" ".repeat(indent) + word);
+            }
+        }
+        lines.join("\n") + "\n"
+    }
+
+    #[test]
+    fn a_line_takes_as_many_words_as_fit() {
+        for line in PROSE {
+            for (width, indent) in (1..70).flat_map(|width| [(width, 0), (width, 4)]) {
+                let screen = Screen::plain(width);
+                let text = screen.wrap(indent, line);
+                assert_eq!(text, wrapped(width, indent, line), "{width}, {indent}");
+                assert_eq!(screen.has_room_for(line), cells(line) <= width, "{width}");
+                let fitted = screen.fit(line);
+                assert_eq!(fitted == line, cells(line) <= width, "{width}");
+                assert!(cells(&fitted) <= width, "{width}: {fitted}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_line_takes_as_many_parts_as_fit() {
+        let parts = ["aaaa", "bb", "審査待ち", "ccccccc", "d", "ee"].map(str::to_owned);
+        for (width, indent) in (12..60).flat_map(|width| [(width, 0), (width, 3)]) {
+            let mut lines: Vec<String> = Vec::new();
+            for part in &parts {
+                let longer = lines.last().map(|line| format!("{line}   {part}"));
+                match longer.filter(|longer| indent + cells(longer) <= width) {
+                    Some(longer) => *lines.last_mut().expect("it is longer") = longer,
+                    None => lines.push(part.clone()),
+                }
+            }
+            let lines = lines
+                .iter()
+                .map(|line| format!("{}{line}\n", " ".repeat(indent)));
+            let text = Screen::plain(width).flow(indent, &parts);
+            assert_eq!(text, lines.collect::<String>(), "{width}, {indent}");
+        }
+    }
+
+    #[test]
+    fn a_text_keeps_both_ends_of_its_middle() {
+        let middles = [1, 2, 3, 4, 5, 8, 9, 10].map(|width| middle("0123456789", width));
+        let expected = [
+            "…",
+            "…9",
+            "0…9",
+            "0…89",
+            "01…89",
+            "012…6789",
+            "0123…6789",
+            "0123456789",
+        ];
+        assert_eq!(middles, expected);
+    }
+
+    #[test]
+    fn what_is_to_come_is_ahead_until_it_is_overdue() {
+        let said = [-1, 0, 119, 7_200].map(|seconds| ahead(TimeDelta::seconds(seconds)));
+        assert_eq!(said, ["overdue", "in 0 s", "in 119 s", "in 2 h"]);
+    }
+
     /// The contrast ratio of two relative luminances, as WCAG 2 defines it.
     fn contrast(one: f64, other: f64) -> f64 {
         (one.max(other) + 0.05) / (one.min(other) + 0.05)

@@ -125,6 +125,15 @@ mod tests {
     }
 
     #[test]
+    fn a_digest_of_parts_is_that_of_the_whole() {
+        let mut hasher = Hasher::default();
+        for part in [&b"a"[..], b"", b"bc"] {
+            hasher.add(part);
+        }
+        assert_eq!(hasher.digest(), Digest::of(b"abc"));
+    }
+
+    #[test]
     fn what_is_not_a_digest_is_refused() {
         for text in [
             "",

@@ -220,6 +220,18 @@ fn a_key_that_is_not_there_is_known_without_its_block() {
 }
 
 #[test]
+fn a_row_is_read_from_its_block_alone() {
+    let all = table(1, 0..6_550);
+    let written = Written::new(&all);
+    let [blocks, filter, ..] = parts(&written, &all);
+    written.damage(blocks..filter - BLOCK);
+    let rows = written.rows();
+    let (key, value) = all.last_key_value().expect("rows");
+    assert_eq!(found(&rows, key), [(*key, value.clone())]);
+    assert!(rows.verify().is_err());
+}
+
+#[test]
 fn rows_belong_to_one_head() {
     let written = Written::new(&table(1, 0..10));
     let rows = written.rows();

@@ -5,7 +5,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::Digest;
+use crate::{Digest, Entry};
 
 /// An error of the caller's visitor of ledger entries.
 pub type VisitError = Box<dyn std::error::Error + Send + Sync>;
@@ -158,6 +158,12 @@ impl SpoolError {
     /// Returns the error and its causes in one line.
     pub(crate) fn chain(&self) -> String {
         chain(self)
+    }
+
+    /// Returns a function for `map_err` that adds the number of the record.
+    pub(crate) fn visit(entry: &Entry) -> impl FnOnce(VisitError) -> SpoolError {
+        let seq = entry.seq;
+        move |source| SpoolError::Visit { seq, source }
     }
 
     /// Returns a function for `map_err` that adds the fatal operation and its path.

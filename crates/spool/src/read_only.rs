@@ -10,8 +10,7 @@ use crate::root::OpenRoot;
 use crate::snapshot::load::{Checked, NO_LANES, load_newest};
 use crate::snapshot::{Fold, PassedOver};
 use crate::{Entry, SpoolError, VisitError, dirs};
-use disk::Disk;
-use disk::Os;
+use disk::{Disk, Os};
 
 /// Reads the ledger of the workspace at `root`, checks the chain, and hands every record to `visit`.
 pub fn read_ledger(
@@ -38,10 +37,7 @@ pub fn read_ledger_to(
 pub(crate) fn naming(
     visit: &mut dyn FnMut(&Entry) -> Result<(), VisitError>,
 ) -> impl FnMut(&LedgerRecord) -> Result<(), SpoolError> {
-    |LedgerRecord { entry, .. }| {
-        let seq = entry.seq;
-        visit(entry).map_err(|source| SpoolError::Visit { seq, source })
-    }
+    |LedgerRecord { entry, .. }| visit(entry).map_err(SpoolError::visit(entry))
 }
 
 /// The sources of a fold without the lock.

@@ -12,12 +12,11 @@ use crate::lock::LockGuard;
 use crate::packet::Packets;
 use crate::root::OpenRoot;
 use crate::snapshot::load::{Checked, NO_LANES, Owed, load_newest};
-use crate::snapshot::make::{self, NewSnapshot};
+use crate::snapshot::make::Folding;
 use crate::snapshot::{Ahead, Fold, PassedOver};
 use crate::spool::Spool;
 use crate::{Digest, Entry, Homes, SpoolError, VisitError, lock};
 use disk::Disk;
-use sorted_rows::Rows;
 
 /// The findings and repairs of a start, for the operator.
 #[derive(Debug)]
@@ -77,23 +76,25 @@ impl Spool {
             let owed = std::mem::take(&mut taken.owed);
             start.backlog.know(&taken.heads, owed);
         }
-        let (from, bytes, mut heads, rows) = taken.map_or_else(Default::default, |taken| {
-            (taken.place, taken.bytes, taken.heads, Some(taken.rows))
-        });
-        heads.renew(&mut |lane| start.backlog.durable(lane));
-        let (snapshot, due) = (
-            (from.seq > 0).then_some(from.seq),
-            from.seq + fold.portion(),
-        );
-        let ahead = fold.ahead();
-        let mut portions = Portions {
-            fold,
-            heads,
-            rows,
-            due,
-        };
-        let mut admit = |root: &OpenRoot, backlog: &mut Backlog, read: &ReadRecord| {
-            portions.admit(root, backlog, read)
+        let bytes = taken.as_ref().map_or(0, |taken| taken.bytes);
+        let durable = &mut |lane: &Lane| start.backlog.durable(lane);
+        let (from, mut folding) = Folding::after(taken, fold, durable);
+        let (snapshot, portion) = ((from.seq > 0).then_some(from.seq), folding.fold.portion());
+        let (first, ahead) = (from.seq, folding.fold.ahead());
+        let mut admit = |root: &OpenRoot, backlog: &mut Backlog, (record, read): &ReadRecord| {
+            let LedgerRecord { entry, place } = record;
+            let items = items_of(entry);
+            let durable = &mut |lane: &Lane| backlog.durable(lane);
+            folding.heads.note(&items, place, durable);
+            backlog.admit(items);
+            let added = folding.fold.add_ahead(entry, read.as_ref());
+            added.map_err(SpoolError::visit(entry))?;
+            // So a long ledger needs no more memory than a short one. If the snapshot cannot be written, the next one has
+            // the rows of both portions.
+            if (place.seq - first).is_multiple_of(portion) {
+                let _ = folding.rest(root, place);
+            }
+            Ok(())
         };
         let mut opened = start.finish(from, None, (ahead, &mut admit))?;
         opened.recovery.snapshot = snapshot;
@@ -117,12 +118,7 @@ impl Spool {
             Ok(_) => return Err(SpoolError::NotContradicted),
         }
         let ahead = fold.ahead();
-        let mut admit = |_: &OpenRoot, backlog: &mut Backlog, (record, read): &ReadRecord| {
-            let entry = &record.entry;
-            backlog.admit(items_of(entry));
-            fold.add_ahead(entry, read.as_ref())
-                .map_err(visit_error(entry))
-        };
+        let mut admit = admitting(|entry, read| fold.add_ahead(entry, read));
         start.finish(LedgerPosition::default(), Some(head), (ahead, &mut admit))
     }
 
@@ -133,11 +129,7 @@ impl Spool {
         disk: Arc<dyn Disk>,
         visit: &mut dyn FnMut(&Entry) -> Result<(), VisitError>,
     ) -> Result<Opened, SpoolError> {
-        let mut admit = |_: &OpenRoot, backlog: &mut Backlog, (record, _): &ReadRecord| {
-            let entry = &record.entry;
-            backlog.admit(items_of(entry));
-            visit(entry).map_err(visit_error(entry))
-        };
+        let mut admit = admitting(|entry, _| visit(entry));
         Start::read(root, disk, Homes::of_all())?.finish(
             LedgerPosition::default(),
             None,
@@ -149,9 +141,14 @@ impl Spool {
 /// Queues what a record's lanes have not done yet, and folds it.
 type Admit<'a> = dyn FnMut(&OpenRoot, &mut Backlog, &ReadRecord) -> Result<(), SpoolError> + 'a;
 
-fn visit_error(entry: &Entry) -> impl FnOnce(VisitError) -> SpoolError {
-    let seq = entry.seq;
-    move |source| SpoolError::Visit { seq, source }
+/// Queues what a record's lanes have not done yet, and hands it to `add`.
+fn admitting(
+    mut add: impl FnMut(&Entry, Option<&Ahead>) -> Result<(), VisitError>,
+) -> impl FnMut(&OpenRoot, &mut Backlog, &ReadRecord) -> Result<(), SpoolError> {
+    move |_, backlog, (LedgerRecord { entry, .. }, read)| {
+        backlog.admit(items_of(entry));
+        add(entry, read.as_ref()).map_err(SpoolError::visit(entry))
+    }
 }
 
 /// A record with what the fold reads of it on the reading thread. What its lanes owe is listed where it is visited, so
@@ -161,51 +158,6 @@ type ReadRecord = (LedgerRecord, Option<Ahead>);
 fn read_alone(record: LedgerRecord, ahead: fn(&Entry) -> Option<Ahead>) -> ReadRecord {
     let read = ahead(&record.entry);
     (record, read)
-}
-
-/// A fold whose state is written to a snapshot after each portion of the ledger, so that a long ledger needs no more
-/// memory than a short one.
-struct Portions<'a> {
-    fold: &'a mut dyn Fold,
-    heads: Heads,
-    /// The rows of the newest snapshot.
-    rows: Option<Arc<Rows>>,
-    /// The record after which the next snapshot is due.
-    due: u64,
-}
-
-impl Portions<'_> {
-    fn admit(
-        &mut self,
-        root: &OpenRoot,
-        backlog: &mut Backlog,
-        (LedgerRecord { entry, place }, read): &ReadRecord,
-    ) -> Result<(), SpoolError> {
-        let items = items_of(entry);
-        self.heads
-            .note(&items, place, &mut |lane| backlog.durable(lane));
-        backlog.admit(items);
-        let added = self.fold.add_ahead(entry, read.as_ref());
-        added.map_err(visit_error(entry))?;
-        if place.seq == self.due {
-            self.due += self.fold.portion();
-            let (fold, heads, before) = (&*self.fold, &self.heads, self.rows.clone());
-            // Without the snapshot only the memory grows, and the next one has the rows of both portions.
-            if let Ok(made) = make::write(
-                root,
-                place,
-                &NewSnapshot {
-                    heads,
-                    fold,
-                    before,
-                },
-            ) {
-                self.fold.rest_on(&made.rows);
-                self.rows = Some(made.rows);
-            }
-        }
-        Ok(())
-    }
 }
 
 /// A workspace with everything read except the ledger.

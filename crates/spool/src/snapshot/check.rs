@@ -54,10 +54,7 @@ pub fn verify_with<F: Fold + Default + PartialEq>(
         let entry = &record.entry;
         heads.note(&items_of(entry), &record.place, &mut owed_after);
         let visited = fold.add(entry).and_then(|()| visit(entry));
-        visited.map_err(|source| SpoolError::Visit {
-            seq: entry.seq,
-            source,
-        })?;
+        visited.map_err(SpoolError::visit(entry))?;
         if let Some(name) = snapshots.get(&entry.seq) {
             let mut kept = F::default();
             let agreement = match load(&root, whole, entry.seq, name, &mut kept) {

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::file::{SnapshotWriter, Title};
-use super::load::{Checked, Owed, load_newest, rows_of};
+use super::load::{Checked, LoadedSnapshot, Owed, load_newest, rows_of};
 use super::{Fold, list};
 use crate::delivery::{Heads, Lane, Pos, items_of};
 use crate::ledger::read::{self, LedgerPosition, LedgerRecord, Stretch};
@@ -38,12 +38,62 @@ pub struct SnapshotInfo {
     pub rows: Arc<Rows>,
 }
 
-/// The sources of a new snapshot.
-pub(crate) struct NewSnapshot<'a> {
-    pub(crate) heads: &'a Heads,
-    pub(crate) fold: &'a dyn Fold,
-    /// The snapshot that was used before.
-    pub(crate) before: Option<Arc<Rows>>,
+/// A fold that goes on from a snapshot, with all that the next one needs.
+pub(crate) struct Folding<'a> {
+    pub(crate) fold: &'a mut dyn Fold,
+    pub(crate) heads: Heads,
+    /// The rows of the snapshot that was used before.
+    rows: Option<Arc<Rows>>,
+}
+
+impl<'a> Folding<'a> {
+    /// Goes on from a snapshot that was loaded into the fold, or from the beginning. Returns the place as well.
+    pub(crate) fn after(
+        taken: Option<LoadedSnapshot>,
+        fold: &'a mut dyn Fold,
+        durable: &mut dyn FnMut(&Lane) -> Pos,
+    ) -> (LedgerPosition, Folding<'a>) {
+        let (place, mut heads, rows) = taken.map_or_else(Default::default, |taken| {
+            (taken.place, taken.heads, Some(taken.rows))
+        });
+        heads.renew(durable);
+        (place, Folding { fold, heads, rows })
+    }
+
+    /// Writes a snapshot of the records up to the one at `place`.
+    pub(crate) fn write(
+        &self,
+        root: &OpenRoot,
+        place: &LedgerPosition,
+    ) -> Result<SnapshotInfo, SpoolError> {
+        let seq = place.seq;
+        let ledger = root.dir(dirs::LEDGER.as_ref())?;
+        let segments = read::segments_up_to(&*root.disk, &root.layout, &ledger.handle, place)?;
+        let title = Title::new(self.fold.form(), place, segments, &self.heads);
+        let dir = directory(root)?;
+        let bytes = write_file(root, &dir, &title, self)?;
+        let rows = Arc::new(rows_of(root, seq)?);
+        tidy(root, &dir, &[Some(&rows), self.rows.as_deref()])?;
+        let path = root.path(&dir.path).join(layout::snapshot_name(seq));
+        Ok(SnapshotInfo {
+            path,
+            seq,
+            bytes,
+            rows,
+        })
+    }
+
+    /// Writes one like [`Self::write`] and keeps its rows no longer in memory.
+    pub(crate) fn rest(
+        &mut self,
+        root: &OpenRoot,
+        place: &LedgerPosition,
+    ) -> Result<(), SpoolError> {
+        let made = self.write(root, place)?;
+        self.fold.rest_on(&made.rows);
+        self.rows = Some(made.rows);
+        Ok(())
+    }
 }
 
 impl Spool {
@@ -77,17 +127,12 @@ impl SnapshotMaker {
         };
         let with = (&lists_all as Owed<'_>, Checked::WhatIsRead);
         let (taken, _) = load_newest(root, with, self.seq, fold)?;
-        let (from, mut heads, before) = taken.map_or_else(Default::default, |taken| {
-            (taken.place, taken.heads, Some(taken.rows))
-        });
-        heads.renew(&mut |lane| durable(lane));
+        let (from, mut folding) = Folding::after(taken, fold, &mut |lane| durable(lane));
         let stretch = Stretch { from, to: self.seq };
         let end = stretch::read(root, &stretch, &mut |LedgerRecord { entry, place }| {
-            heads.note(&items_of(entry), place, &mut |lane| durable(lane));
-            fold.add(entry).map_err(|source| SpoolError::Visit {
-                seq: entry.seq,
-                source,
-            })
+            let items = items_of(entry);
+            folding.heads.note(&items, place, &mut |lane| durable(lane));
+            folding.fold.add(entry).map_err(SpoolError::visit(entry))
         })?;
         if end.place.seq != self.seq {
             let source = io::Error::other(format!("the ledger ends with record {}", end.place.seq));
@@ -97,41 +142,8 @@ impl SnapshotMaker {
                 source,
             ));
         }
-        let heads = &heads;
-        write(
-            root,
-            &end.place,
-            &NewSnapshot {
-                heads,
-                fold,
-                before,
-            },
-        )
+        folding.write(root, &end.place)
     }
-}
-
-/// Writes a snapshot of the records up to the one at `place`.
-pub(crate) fn write(
-    root: &OpenRoot,
-    place: &LedgerPosition,
-    new: &NewSnapshot<'_>,
-) -> Result<SnapshotInfo, SpoolError> {
-    let seq = place.seq;
-    let ledger = root.dir(dirs::LEDGER.as_ref())?;
-    let segments = read::segments_up_to(&*root.disk, &root.layout, &ledger.handle, place)?;
-    let title = Title::new(new.fold.form(), place, segments, new.heads);
-    let dir = directory(root)?;
-    let name = layout::snapshot_name(seq);
-    let bytes = write_file(root, &dir, &title, new)?;
-    let rows = Arc::new(rows_of(root, seq)?);
-    tidy(root, &dir, &[Some(&rows), new.before.as_deref()])?;
-    let path = root.path(&dir.path).join(name);
-    Ok(SnapshotInfo {
-        path,
-        seq,
-        bytes,
-        rows,
-    })
 }
 
 /// Opens the directory of the snapshots, and creates it for the first one.
@@ -151,7 +163,7 @@ fn write_file(
     root: &OpenRoot,
     dir: &Dir,
     title: &Title,
-    new: &NewSnapshot<'_>,
+    new: &Folding<'_>,
 ) -> Result<u64, SpoolError> {
     let (temporary, name) = (
         layout::snapshot_temporary(),
@@ -183,19 +195,17 @@ fn write_bytes(
     root: &OpenRoot,
     file: &Handle,
     title: &Title,
-    new: &NewSnapshot<'_>,
+    new: &Folding<'_>,
 ) -> io::Result<u64> {
     let rows = new.fold.new_rows();
     let new_bytes = rows.iter().map(|(key, value)| key.len() + value.len());
-    let absorbed = |before: &Arc<Rows>| before.absorbed(new_bytes.sum::<usize>() as u64, title.seq);
-    let absorbed = new.before.as_ref().map_or(0, absorbed);
-    let (absorbed, beneath) = new
-        .before
-        .as_ref()
-        .map_or_else(Default::default, |before| before.split(absorbed));
+    let new_bytes = new_bytes.sum::<usize>() as u64;
+    let (absorbed, beneath) = new.rows.as_ref().map_or_else(Default::default, |before| {
+        before.split(before.absorbed(new_bytes, title.seq))
+    });
     let mut head = SnapshotWriter::new(&*root.disk, file);
     head.title(title)?;
-    head.lanes(new.heads)?;
+    head.lanes(&new.heads)?;
     head.beneath(&named(beneath))?;
     new.fold.save(&mut |line| head.content(line))?;
     let (offset, sum) = head.finish()?;

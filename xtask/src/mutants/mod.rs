@@ -224,6 +224,8 @@ fn cargo_in(copy: &Path) -> Command {
         .env("CARGO_TARGET_DIR", copy.join("target"))
         // Nobody debugs a mutant, and tests without debug info link faster.
         .env("CARGO_PROFILE_DEV_DEBUG", "false")
+        // A change whose constant overflows is one that a test can catch, and no reason not to build all others.
+        .env("RUSTFLAGS", "--cap-lints=warn")
         .stdin(Stdio::null());
     cargo
 }
@@ -325,22 +327,35 @@ fn ran(
         .stderr(errors)
         .spawn()
         .map_err(|error| error.to_string())?;
+    // The log of a running test may end within a letter.
+    let read_log = || {
+        let bytes = std::fs::read(&log).map_err(|error| format!("{}: {error}", log.display()))?;
+        Ok::<_, String>(String::from_utf8_lossy(&bytes).into_owned())
+    };
     let began = Instant::now();
     let status = loop {
         if let Some(status) = child.try_wait().map_err(|error| error.to_string())? {
             break status;
         }
-        if began.elapsed() > patience {
+        let is_late = began.elapsed() > patience;
+        // A change needs one failure, and the tests after it may take long.
+        let failed = match switched {
+            Some(_) => failed_test(&read_log()?),
+            None => None,
+        };
+        if is_late || failed.is_some() {
             rustix::process::kill_process_group(Pid::from_child(&child), Signal::KILL)
                 .map_err(std::io::Error::from)
                 .and_then(|()| child.wait())
                 .map_err(|error| error.to_string())?;
             let seconds = patience.as_secs();
-            return Ok(Ran::Failed(format!("no end after {seconds} s")));
+            return Ok(Ran::Failed(
+                failed.unwrap_or_else(|| format!("no end after {seconds} s")),
+            ));
         }
         std::thread::sleep(Duration::from_millis(50));
     };
-    let text = std::fs::read_to_string(&log).map_err(|error| error.to_string())?;
+    let text = read_log()?;
     if status.success() {
         return Ok(Ran::Passed);
     }
@@ -348,12 +363,16 @@ fn ran(
         text.lines()
             .find_map(|line| line.trim().strip_prefix(prefix).map(str::to_owned))
     };
-    let test = text
-        .lines()
-        .find_map(|line| line.strip_prefix("test ")?.strip_suffix(" ... FAILED"));
-    Ok(match (find("broken: "), test) {
+    Ok(match (find("broken: "), failed_test(&text)) {
         (Some(law), _) => Ran::Failed(format!("*{law}*")),
-        (None, Some(test)) => Ran::Failed(format!("`{test}`")),
+        (None, Some(test)) => Ran::Failed(test),
         (None, None) => Ran::NotBuilt(text),
     })
+}
+
+/// Returns the first test that these words of `cargo test` call failed.
+fn failed_test(text: &str) -> Option<String> {
+    let mut lines = text.lines();
+    let test = lines.find_map(|line| line.strip_prefix("test ")?.strip_suffix(" ... FAILED"));
+    test.map(|test| format!("`{test}`"))
 }

@@ -58,7 +58,7 @@ impl Switches {
         }
         loop {
             let places = switches.write(copy, changes)?;
-            let errors = checked(copy, room)?;
+            let errors = errors(copy, room)?;
             if errors.is_empty() {
                 return Ok(switches);
             }
@@ -303,7 +303,7 @@ fn roots(room: &str) -> Result<Vec<PathBuf>, String> {
 }
 
 /// Has the compiler check the room and its tests, and returns its errors.
-fn checked(copy: &Path, room: &str) -> Result<Vec<Value>, String> {
+pub(super) fn errors(copy: &Path, room: &str) -> Result<Vec<Value>, String> {
     let output = cargo_in(copy)
         .args(["check", "--offline", "--tests", "--package", room])
         .args(["--message-format", "json"])

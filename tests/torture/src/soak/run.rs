@@ -22,6 +22,10 @@ const OPEN_MAX: usize = 40;
 /// The most reviews that wait for a person to reopen them.
 const HANDED_OVER: usize = 8;
 
+/// The most commands of people that wait: the reviews they are about stay in memory, so a queue that grew for hours would
+/// look like a daemon that forgets nothing.
+const ERRANDS_MAX: usize = 100;
+
 /// The most files in the outboxes before the writers pause: a busy machine slows the daemon more than its writers.
 const BACKLOG: usize = 60;
 
@@ -93,7 +97,7 @@ impl<'a> Run<'a> {
     /// Lets everybody work until the time is over.
     pub(super) fn go_on(&mut self, errands: &Errands<'_>, told: &dyn Fn(&Sample)) {
         while self.since.elapsed() < self.plan.length {
-            if self.desk.unjudged() < BACKLOG {
+            if self.desk.unjudged() < BACKLOG && errands.left() < ERRANDS_MAX {
                 if self.authors.cases.len() < OPEN_MAX && self.desk.chance(25) {
                     self.authors.ask(&mut self.desk);
                 }

@@ -160,7 +160,7 @@ pub(crate) type VisitAhead<'a, T> = (
 /// The records handed from the reading thread to the visitor at once, and how many such portions may wait. Few, because
 /// glibc keeps their memory, several times over, after the threads have ended.
 const PORTION: usize = 64;
-const PORTIONS: usize = 32;
+const PORTIONS: usize = 4;
 
 /// A ledger with more bytes than this to read is read on a thread of its own: about 0.1 s of work. The thread leaves a
 /// glibc arena as large as its portions, and a daemon reads what follows its newest snapshot many times a day.

@@ -259,20 +259,25 @@ mod tests {
 
     use super::*;
 
-    #[test]
-    fn a_name_in_a_log_line_forges_no_line_and_controls_no_terminal() {
+    /// Returns what is logged meanwhile, in colour for a terminal.
+    fn logged(is_coloured: bool, act: impl FnOnce()) -> String {
         let mut file = tempfile::tempfile().expect("a file");
         let subscriber = tracing_subscriber::fmt()
             .with_writer(Arc::new(file.try_clone().expect("a second handle")))
-            .with_ansi(false)
+            .with_ansi(is_coloured)
             .fmt_fields(text_fields())
             .finish();
+        tracing::subscriber::with_default(subscriber, act);
+        file.rewind().expect("a file");
+        std::io::read_to_string(file).expect("the log")
+    }
+
+    #[test]
+    fn a_name_in_a_log_line_forges_no_line_and_controls_no_terminal() {
         let name = "a\n2026-11-27 INFO seq=7\u{1b}[2J\u{202e}lmay";
-        tracing::subscriber::with_default(subscriber, || {
+        let line = logged(false, || {
             tracing::warn!(error = %name, word = "x", count = 2, "cannot read {name}");
         });
-        file.rewind().expect("a file");
-        let line = std::io::read_to_string(file).expect("the log");
         let shown = r"a\n2026-11-27 INFO seq=7\u{1b}[2J\u{202e}lmay";
         let fields = format!("cannot read {shown} error={shown} word=\"x\" count=2\n");
         assert!(line.ends_with(&fields), "{line}");
@@ -284,15 +289,7 @@ mod tests {
 
     #[test]
     fn a_terminal_shows_the_names_of_fields_apart_from_their_values() {
-        let mut file = tempfile::tempfile().expect("a file");
-        let subscriber = tracing_subscriber::fmt()
-            .with_writer(Arc::new(file.try_clone().expect("a second handle")))
-            .with_ansi(true)
-            .fmt_fields(text_fields())
-            .finish();
-        tracing::subscriber::with_default(subscriber, || tracing::info!(count = 2, "said"));
-        file.rewind().expect("a file");
-        let line = std::io::read_to_string(file).expect("the log");
+        let line = logged(true, || tracing::info!(count = 2, "said"));
         let fields = "said \u{1b}[3mcount\u{1b}[0m\u{1b}[2m=\u{1b}[0m2\n";
         assert!(line.ends_with(fields), "{line:?}");
     }

@@ -70,22 +70,25 @@ fn line(what: &str, root: &Path, seconds: u64) -> Result<f64> {
     let served = room::Served::start(root)?;
     let began = Instant::now();
     loop {
-        let before = processor_s(served.pid())?;
-        std::thread::sleep(REST);
-        let percent = 100.0 * (processor_s(served.pid())? - before) / REST.as_secs_f64();
+        let percent = used(served.pid(), REST)?;
         if percent <= PERCENT_MAX || began.elapsed() > REST_MAX {
             break;
         }
     }
-    let before = processor_s(served.pid())?;
-    std::thread::sleep(Duration::from_secs(seconds));
-    let percent = 100.0 * (processor_s(served.pid())? - before) / seconds as f64;
+    let percent = used(served.pid(), Duration::from_secs(seconds))?;
     println!(
         "  {what:<38} {percent:>9.4} % {:>14.1} MiB{}",
         resident_kib(served.pid())? / 1024.0,
         if percent > PERCENT_MAX { "  OVER" } else { "" }
     );
     Ok(percent)
+}
+
+/// Returns the share of a core that a process uses from now on for so long, in percent.
+fn used(pid: u32, time: Duration) -> Result<f64> {
+    let before = processor_s(pid)?;
+    std::thread::sleep(time);
+    Ok(100.0 * (processor_s(pid)? - before) / time.as_secs_f64())
 }
 
 /// Returns the processor time of a process in seconds, by the clock of the kernel's scheduler: `/proc/PID/stat` counts in

@@ -62,7 +62,7 @@ mod tests {
             // It is set back.
             (65_000, 100_000, 100_000),
             (66_000, 101_000, 101_000),
-            // It is set right again before anybody believes it, and then forward: the minute begins anew.
+            // It is set right before the minute is over, and then forward, which starts the minute again.
             (67_000, 666_000, 666_000),
             (68_000, 667_026, 667_000),
             (126_999, 726_025, 725_999),

@@ -251,7 +251,7 @@ impl Tally {
             let path = copy.join(&change.file);
             let text = read(&path)?;
             write(&path, change.made_in(&text)?.as_bytes())?;
-            // Most of these compile nowhere, and a check says so in a tenth of a build's time.
+            // Most of these compile nowhere, and a check says so without building anything.
             let added = match errors(copy, room)?.is_empty() {
                 true => tally.add(&trial, copy, change, None),
                 false => {

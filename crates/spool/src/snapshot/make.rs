@@ -83,7 +83,7 @@ impl<'a> Folding<'a> {
         })
     }
 
-    /// Writes one like [`Self::write`] and keeps its rows no longer in memory.
+    /// Writes a snapshot like [`Self::write`] and drops its rows from memory.
     pub(crate) fn rest(
         &mut self,
         root: &OpenRoot,

@@ -98,7 +98,8 @@ struct ResponseInput {
 }
 
 pub(super) fn feedback(args: &FeedbackArgs, context: &Context) -> Result<Exit, Failure> {
-    let (sheet, text) = args.said.sheet(args.findings.as_ref(), |loose| {
+    let own = [("--escalation", args.escalation.is_some())];
+    let (sheet, text) = args.said.sheet(args.findings.as_ref(), &own, |loose| {
         if args.escalation.is_some() {
             loose.escalation.clone_from(&args.escalation);
         }
@@ -113,7 +114,11 @@ pub(super) fn feedback(args: &FeedbackArgs, context: &Context) -> Result<Exit, F
 }
 
 pub(super) fn lgtm(args: &LgtmArgs, context: &Context) -> Result<Exit, Failure> {
-    let (sheet, text) = args.said.sheet(args.findings.as_ref(), |loose| {
+    let own = [
+        ("--nit", !args.nit.is_empty()),
+        ("--not-merge-ready", args.not_merge_ready),
+    ];
+    let (sheet, text) = args.said.sheet(args.findings.as_ref(), &own, |loose| {
         let nit =
             |summary: &String| Map::from_iter([("summary".to_owned(), summary.as_str().into())]);
         loose.nits.extend(args.nit.iter().map(nit));
@@ -138,10 +143,12 @@ fn origin<'a>(file: Option<&'a Path>, text: &'a str) -> WordsFrom<'a> {
 }
 
 impl ResponseInput {
-    /// The response in the file, with the additions of the options.
+    /// The response in the file, with the additions of these options and of the command's own. Fails if one is given
+    /// beside structured output, which has a place for none.
     fn sheet(
         &self,
         file: Option<&PathBuf>,
+        own: &[(&str, bool)],
         add: impl FnOnce(&mut LooseResponse),
     ) -> Result<(ResponseFile, String), Failure> {
         let (mut sheet, text) = file.map_or_else(
@@ -170,14 +177,20 @@ impl ResponseInput {
                 }
                 add(loose);
             }
-            ResponseFile::Structured(_) | ResponseFile::Word
-                if self.action.is_empty()
-                    && self.ran.is_empty()
-                    && self.head.is_none()
-                    && self.examined.is_empty() => {}
             ResponseFile::Structured(_) | ResponseFile::Word => {
-                let message = "structured output is complete: --action, --ran, --head and --examined work only with a findings file";
-                return Err(Failure::plain(Exit::Usage, message.to_owned()));
+                let shared = [
+                    ("--action", !self.action.is_empty()),
+                    ("--ran", !self.ran.is_empty()),
+                    ("--head", self.head.is_some()),
+                    ("--examined", !self.examined.is_empty()),
+                ];
+                let mut given = shared.iter().chain(own).filter(|(_, is_given)| *is_given);
+                if let Some((option, _)) = given.next() {
+                    let message = format!(
+                        "structured output is complete: {option} works only with a findings file"
+                    );
+                    return Err(Failure::plain(Exit::Usage, message));
+                }
             }
         }
         Ok((sheet, text))

@@ -79,7 +79,7 @@ fn scenarios(files: &[PathBuf], context: &Context) -> Result<Exit, Failure> {
 fn replay(root: &Path, config: &Path, context: &Context) -> Result<Exit, Failure> {
     super::context::existing(root)?;
     let unusable = |error| Failure::new(Exit::Usage, &error);
-    let absent = || input::unreadable(config, &std::io::ErrorKind::NotFound.into());
+    let absent = || input::unreadable(config, &rustix::io::Errno::NOENT.into());
     let text = config::text(config).map_err(unusable)?;
     let text = text.ok_or_else(absent)?;
     let config = Config::parse(&text, config).map_err(unusable)?;

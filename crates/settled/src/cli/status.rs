@@ -99,10 +99,11 @@ pub(super) fn with_problems<T: Serialize>(
         }
     }
     if problems.len() > named.len() {
-        answer.next(
-            context.command("problems"),
-            format!("all {} problems", problems.len()),
-        );
+        let all = match problems.len() {
+            1 => "the problem and its fix".to_owned(),
+            count => format!("all {count} problems"),
+        };
+        answer.next(context.command("problems"), all);
     }
     answer
 }

@@ -142,6 +142,16 @@ fn what_is_refused_says_why_what_it_cost_and_what_may_be_sent() {
         "findings: []\n",
     );
     play.fed("codex", "settled lgtm 86 --nits -", "{\"response\": 3}\n");
+    // Structured output has a place for no option, and none is dropped.
+    let structured = r#"{"response": {"type": "review_lgtm", "threads": {}, "nits": [], "merge_ready": true, "commands_run": [], "validated_head": ""}}"#;
+    for option in ["--nit x", "--not-merge-ready", "--examined a"] {
+        let command = format!("settled lgtm 86 --findings - {option}");
+        play.fed("codex", &command, structured);
+    }
+    let structured = structured.replace("review_lgtm", "review_feedback");
+    let structured = structured.replace(r#""nits": [], "merge_ready": true"#, r#""findings": []"#);
+    let command = "settled feedback 86 --findings - --escalation x --head 1234567";
+    play.fed("codex", command, &structured);
     play.run("codex", "settled lgtm 86 --action F-9-001=resolve");
     play.run("codex", "settled lgtm 86 --action =resolve");
     play.run("codex", "settled lgtm 86 --action resolve");

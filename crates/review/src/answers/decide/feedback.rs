@@ -183,9 +183,8 @@ fn new_blockers<'a>(
         return NewBlockers::OutsideTask;
     }
     match (policy.late_findings, &invocation.addressed) {
-        (LateFindings::Defer, Some(report))
-            if review.round_of_generation() > 1 && !report.touched_files.is_empty() =>
-        {
+        // Nothing is addressed before the first round of a generation.
+        (LateFindings::Defer, Some(report)) if !report.touched_files.is_empty() => {
             NewBlockers::InTouched([&report.touched_files, &review.reading.change.files])
         }
         (LateFindings::Block | LateFindings::Defer, _) => NewBlockers::Any,
@@ -295,7 +294,7 @@ fn past_request(
         .any(|past| past.as_str() == parent);
     let of = |head: &CommitSha| format!(", which is about {head}");
     let about = open.head.as_ref().map_or_else(String::new, of);
-    (is_past && *parent != *open.request.as_str()).then(|| {
+    is_past.then(|| {
         Fault::new(
             Code::RequestMismatch,
             format!(

@@ -240,3 +240,45 @@ fn forget_before(times: &mut VecDeque<DateTime<Utc>>, since: DateTime<Utc>) {
         times.pop_front();
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_messages_of_an_hour_and_the_notices_of_a_minute_are_kept_and_no_older_ones() {
+        let agent = |name: &str| AgentName::new(name).expect("a name");
+        let (from, to) = (agent("claude"), agent("codex"));
+        let at = |seconds: i64| DateTime::from_timestamp(seconds, 0).expect("an instant");
+        let mut admission = Admission::default();
+        // A message an hour old is forgotten with the next one, and until then it does not count.
+        for (now, count, is_full_of_two) in [
+            (0, 1, false),
+            (1_800, 2, true),
+            (3_599, 3, true),
+            (3_600, 3, true),
+            (7_199, 2, true),
+            (12_000, 1, false),
+        ] {
+            let pair = (from.clone(), to.clone());
+            let (before, counted) = (admission.clone(), admission.counted(&pair, at(now)));
+            admission.count(&from, &to, at(now));
+            let is_full = admission.is_full(&from, &to, 2, at(now));
+            assert_eq!(
+                (admission.pairs[&pair].len(), is_full),
+                (count, is_full_of_two),
+                "{now}"
+            );
+            let mut after = admission.clone();
+            after.take_back(pair, counted);
+            assert_eq!(after, before, "{now}");
+        }
+        assert!(admission.is_full(&from, &to, 1, at(15_599)));
+        assert!(!admission.is_full(&from, &to, 1, at(15_600)));
+        for (now, count) in [(0, 1), (59, 2), (60, 2), (200, 1)] {
+            let id = MessageId::new(format!("notice-{now}")).expect("an id");
+            admission.record_notice(&from, &Notice::Sent { id, summed_up: 0 }, at(now));
+            assert_eq!(admission.notices[&from].sent.len(), count, "{now}");
+        }
+    }
+}

@@ -168,6 +168,67 @@ mod tests {
     }
 
     #[test]
+    fn what_is_used_up_today_is_the_budget_of_all_or_those_of_single_agents() {
+        let mut state = State::default();
+        for (name, tokens) in [("claude", 10), ("codex", 60), ("gemini", 70)] {
+            state.spending.note(&report(name, name, tokens), at(5));
+        }
+        let tokens = |tokens| SpendLimit {
+            tokens,
+            micro_usd: None,
+        };
+        let (all, own) = (DayBudget::PerDay, DayBudget::PerAgent);
+        for (per_day, per_agent, expected) in [
+            (None, None, vec![]),
+            (Some(141), Some(71), vec![]),
+            (Some(140), None, vec![(None, all, 140)]),
+            (Some(140), Some(10), vec![(None, all, 140)]),
+            (
+                None,
+                Some(60),
+                vec![(Some("codex"), own, 60), (Some("gemini"), own, 70)],
+            ),
+        ] {
+            let mut policy = Policy::default();
+            policy.budget.per_day = tokens(per_day);
+            policy.budget.per_agent = tokens(per_agent);
+            let found = state.used_up_today(&policy, at(6));
+            let expected: Vec<_> = expected
+                .into_iter()
+                .map(|(name, budget, spent)| {
+                    let (spend, until) = (Spend::tokens(spent), at(DAY_S));
+                    let used_up = UsedUp {
+                        budget,
+                        spend,
+                        until,
+                    };
+                    (name.map(agent), used_up)
+                })
+                .collect();
+            let found: Vec<_> = found
+                .into_iter()
+                .map(|(name, it)| (name.cloned(), it))
+                .collect();
+            assert_eq!(found, expected, "{per_day:?} {per_agent:?}");
+        }
+        let mut policy = Policy::default();
+        policy.budget.per_day = tokens(Some(150));
+        let codex = agent("codex");
+        // Of a run that goes on, only what was not reported counts, for its agent and for all.
+        let on = [report("codex", "codex", 69), report("gemini", "new", 1)];
+        assert_eq!(state.used_up(&policy, &codex, &on[..1], at(6)), None);
+        assert!(state.used_up(&policy, &codex, &on, at(6)).is_some());
+        policy.budget.per_day = tokens(None);
+        policy.budget.per_agent = tokens(Some(70));
+        assert_eq!(state.used_up(&policy, &codex, &on, at(6)), None);
+        let more = [report("codex", "codex", 70), report("gemini", "new", 1)];
+        let used_up = state
+            .used_up(&policy, &codex, &more, at(6))
+            .expect("70 of 70");
+        assert_eq!((used_up.budget, used_up.spend), (own, Spend::tokens(70)));
+    }
+
+    #[test]
     fn a_run_that_is_reported_twice_counts_once() {
         let mut state = State::default();
         for tokens in [10, 10, 25, 20] {

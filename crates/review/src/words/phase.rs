@@ -446,3 +446,58 @@ impl Phase {
         self.approval()?.commit.as_ref()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_many_heads_the_newest_sixteen_are_known() {
+        let head = |number: u32| -> CommitSha { format!("{number:07}").parse().expect("a commit") };
+        let mut heads = Heads::default();
+        assert!(heads.is_empty() && !heads.contains(&head(1)));
+        for number in 1..=18 {
+            heads = heads.with(&head(number));
+        }
+        let known: Vec<CommitSha> = heads.iter().cloned().collect();
+        let expected: Vec<CommitSha> = (3..=18).map(head).collect();
+        assert_eq!(known, expected);
+        assert!(!heads.is_empty() && heads.contains(&head(3)) && !heads.contains(&head(2)));
+    }
+
+    #[test]
+    fn the_last_round_ends_whatever_a_feedback_says_and_no_other_does() {
+        use EscalationReason as Why;
+        let words = |text: &str| Escalation::try_from(text.to_owned()).expect("words");
+        let marker = || Why::Reviewer("max_rounds_exceeded".to_owned());
+        for (said, in_between, last) in [
+            (None, None, Some(Why::MaxRoundsExceeded)),
+            (
+                Some(words("max_rounds_exceeded")),
+                Some(marker()),
+                Some(Why::MaxRoundsExceeded),
+            ),
+            (
+                Some(words("reviewer_budget_exceeded")),
+                Some(Why::ReviewerBudgetExceeded),
+                Some(Why::ReviewerBudgetExceeded),
+            ),
+            (
+                Some(words("who?")),
+                Some(Why::Reviewer("who?".to_owned())),
+                Some(Why::Reviewer("who?".to_owned())),
+            ),
+        ] {
+            let of = |round| EscalationReason::of_feedback(said.as_ref(), round);
+            let found = (of(RoundKind::Earlier), of(RoundKind::Last));
+            assert_eq!(found, (in_between, last), "{said:?}");
+        }
+        for reason in [
+            CloseReason::Merged,
+            CloseReason::NotMerged,
+            CloseReason::Commented,
+        ] {
+            assert_eq!(serde_json::json!(reason), reason.word());
+        }
+    }
+}

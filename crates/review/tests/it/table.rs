@@ -12,6 +12,7 @@ use review::{
 use validate_message::{PacketInput, Valid, check};
 
 /// The state of play, with a clock that the test moves.
+#[derive(Clone)]
 pub(crate) struct Table {
     pub(crate) state: State,
     pub(crate) policy: Policy,
@@ -20,6 +21,10 @@ pub(crate) struct Table {
     pub(crate) records: Vec<(Record, DateTime<Utc>)>,
     /// The faults of the last refused message.
     pub(crate) faults: Vec<Fault>,
+    /// True if a corrected version of the last refused message can be accepted.
+    pub(crate) is_retryable: bool,
+    /// The id of the order by which the next event is reported.
+    pub(crate) order: Option<MessageId>,
     sent: u32,
 }
 
@@ -42,6 +47,8 @@ impl Default for Table {
             now,
             records: Vec::new(),
             faults: Vec::new(),
+            is_retryable: true,
+            order: None,
             sent: 0,
         }
     }
@@ -123,6 +130,7 @@ impl Table {
                 });
                 let codes = codes.collect();
                 let record = refuse(&self.state, &refused, self.now);
+                self.is_retryable = refusal.retryable;
                 self.faults = refusal.faults;
                 (Judgement::Refused(record), Err(codes))
             }
@@ -139,7 +147,11 @@ impl Table {
     /// Reports an event to the rules; `Err` is the code with which it was declined.
     pub(crate) fn tell(&mut self, event: &Event) -> Result<(), String> {
         self.now += TimeDelta::seconds(1);
-        let told = ReportedEvent { order: None, event };
+        let order = self.order.take();
+        let told = ReportedEvent {
+            order: order.as_ref(),
+            event,
+        };
         let record = on_event(&self.state, &self.policy, told, self.now, &mut self.ids());
         let declined = match &record {
             EventRecord::Happened(_) => None,
@@ -429,7 +441,7 @@ pub(crate) fn packet(findings: &str) -> String {
     if any { text + "\n" } else { text + " []\n" }
 }
 
-fn blocking_count(packet: &str) -> usize {
+pub(crate) fn blocking_count(packet: &str) -> usize {
     let tree = message_schema::parse_packet(packet.as_bytes()).expect("a packet");
     let value = message_schema::coerce(&tree, message_schema::Schema::FindingsPacket.shape());
     let packet: message_schema::packet::FindingsPacket =

@@ -74,6 +74,7 @@ fn a_pair_exchanges_sixty_messages_an_hour_outside_the_loop() {
         assert_eq!(table.send(&note), ok("delivered"));
     }
     assert_eq!(table.send(&note), refused(&["rate_limited"]));
+    assert_eq!(table.state.accepted(), 60);
     assert_eq!(
         table.request(),
         ok("reviewing"),
@@ -122,34 +123,44 @@ fn thirty_notices_a_minute_and_then_a_sum() {
 }
 
 #[test]
-fn an_answer_to_a_notice_gets_no_notice() {
+fn an_answer_to_the_daemon_gets_no_notice_and_one_to_an_agent_does() {
     let mut table = Table::default();
-    table
-        .send(&Note {
-            to: "nobody",
-            body: "hello",
-            ..claude("question")
-        })
-        .expect_err("refused");
-    let Some(RefusedMessage {
-        notice: Notice::Sent { id, .. },
-        ..
-    }) = table.last_record().refused().cloned()
+    table.request().expect("opens");
+    let wrong = Note {
+        to: "nobody",
+        body: "why?",
+        ..claude("question")
+    };
+    table.send(&wrong).expect_err("refused");
+    let Some(Notice::Sent { id, .. }) = table.last_record().refused().map(|it| it.notice.clone())
     else {
         panic!("no notice")
     };
-    let envelope = format!("parent_message_id: {id}\n");
-    let answer = Note {
-        to: "nobody",
-        body: "why?",
-        envelope: &envelope,
-        ..claude("question")
-    };
-    table.send(&answer).expect_err("refused");
-    let Some(RefusedMessage { notice, .. }) = table.last_record().refused() else {
-        panic!("not refused")
-    };
-    assert_eq!(*notice, Notice::Never);
+    table.wait(chrono::TimeDelta::days(7));
+    let letters = table.last_record().letters();
+    let escalated: Vec<String> = letters.iter().map(|it| it.id.to_string()).collect();
+    assert_eq!(escalated.len(), 2, "one for each agent");
+    for (parent, is_heard) in [
+        (id.as_str(), false),
+        (&*escalated[0], false),
+        (&*escalated[1], false),
+        ("msg-1", true),
+    ] {
+        let envelope = format!("parent_message_id: {parent}\n");
+        let answer = Note {
+            envelope: &envelope,
+            ..wrong
+        };
+        table.send(&answer).expect_err("refused");
+        let refused = table.last_record().refused().expect("refused");
+        let notice = &refused.notice;
+        assert_eq!(
+            matches!(notice, Notice::Sent { .. }),
+            is_heard,
+            "{parent}: {notice:?}"
+        );
+        assert_eq!(*notice == Notice::Never, !is_heard, "{parent}: {notice:?}");
+    }
 }
 
 #[test]

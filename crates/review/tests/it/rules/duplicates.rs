@@ -161,20 +161,24 @@ fn a_response_raises_at_most_25_new_findings() {
 
 #[test]
 fn a_late_blocker_outside_the_touched_files_is_deferred_where_the_config_says_so() {
-    let late = |late_findings: LateFindings, finding: &str| {
+    let addressed = |late_findings: LateFindings, touched: &str| {
         let mut table = Table::default();
         table.policy.late_findings = late_findings;
         table.policy.rounds = Rounds::MAX;
         table.request().expect("opens");
         table.feedback(1, "F-001 P1 open").expect("feedback");
-        let body = "commit_sha: abc1234\nchanges_summary: s\nround: 1\ntouched_files: [src/a.rs]";
+        let body = format!("commit_sha: abc1234\nchanges_summary: s\nround: 1\n{touched}");
         table
             .send(&Note {
-                body,
+                body: &body,
                 ..claude("review_addressed")
             })
             .expect("addressed");
         table.request().expect("round 2");
+        table
+    };
+    let late_beside = |touched: &str, late_findings: LateFindings, finding: &str| {
+        let mut table = addressed(late_findings, touched);
         table
             .feedback(2, &format!("F-001 P1 fixed\n{finding}"))
             .expect("feedback");
@@ -189,6 +193,19 @@ fn a_late_blocker_outside_the_touched_files_is_deferred_where_the_config_says_so
             .expect("the new thread");
         (thread.state, accepted.alerts.len())
     };
+    let late =
+        |late_findings, finding| late_beside("touched_files: [src/a.rs]", late_findings, finding);
+    assert_eq!(
+        late_beside("", Defer, "F-002 P1 open file: src/b.rs"),
+        (ThreadState::Open, 0),
+        "without a list nobody can tell what was touched"
+    );
+    let finding = "F-001 P1 fixed\nF-002 P1 open file: src/b.rs";
+    assert_eq!(
+        addressed(Defer, "touched_files: [src/a.rs]").lgtm("", Some(finding)),
+        refused(&["quality_gate_violation blocking"]),
+        "an approval cannot raise what blocks"
+    );
     assert_eq!(
         late(Defer, "F-002 P1 open file: src/b.rs"),
         (ThreadState::Deferred, 1)

@@ -348,6 +348,28 @@ fn an_agent_with_a_task_to_finish_hands_nothing_off() {
         table.person(act).expect("settled");
     }
     assert_eq!(merged(&mut table, "90").1, ["N-1 holds_task"]);
+    // What it raises with its next pull request is handed off: its task is done.
+    let body = "pr: 91\nbranch: b\ndiff_summary: s";
+    table
+        .send(&Note {
+            from: "gemini",
+            envelope: "",
+            body,
+            ..claude("review_request")
+        })
+        .expect("opens");
+    let packet = packet("N-2 P1 open title: hang; file: d.rs");
+    table
+        .send(&Note {
+            to: "gemini",
+            envelope: "related_pr: 91\n",
+            body: "findings_packet: packets/findings/p.yaml\nround: 1\nblocking_count: 1",
+            packet: Some(&packet),
+            ..codex("review_feedback")
+        })
+        .expect("feedback");
+    let tasks = vec!["handoff-pr91-2 -> gemini N-2".to_owned()];
+    assert_eq!(merged(&mut table, "91"), (tasks, vec![]));
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 mod admission;
 mod advisory;
+mod asked;
 mod budgets;
 mod deadlines;
 mod duplicates;

@@ -11,7 +11,7 @@ use review::{
 };
 
 use super::{ok, refused};
-use crate::table::{Table, agent, kept};
+use crate::table::{Note, Table, agent, claude, kept};
 
 const ITERATIONS: u8 = 3;
 const SECONDS: u32 = 20;
@@ -404,6 +404,41 @@ fn a_pair_answers_for_what_its_author_asked_since_or_for_the_pull_request_it_nam
         table.steps([ended(2, Signal::Fail)]);
         assert_eq!(table.review().phase.word(), phase, "{pr:?}");
     }
+}
+
+#[test]
+fn only_a_review_between_the_agents_of_a_pair_is_its_own() {
+    let mut table = Table::default();
+    opened_over(&mut table, None);
+    for (number, from, to, is_own) in [
+        (86, "claude", "codex", true),
+        (87, "claude", "gemini", false),
+        (88, "gemini", "codex", false),
+        (89, "codex", "claude", false),
+    ] {
+        let body = format!("pr: {number}\nbranch: fix\ndiff_summary: a fix");
+        let asked = table.send(&Note {
+            from,
+            to,
+            envelope: "",
+            body: &body,
+            ..claude("review_request")
+        });
+        assert_eq!(asked, ok("reviewing"));
+        let pair = table.state.pair(&id()).expect("it is open");
+        let of = |key: &&review::ReviewKey| key.pr.as_str() == number.to_string();
+        let key = table.state.reviews().map(|(key, _)| key).find(of);
+        let key = key.expect("the review");
+        assert_eq!(
+            (pair.is_own(key), pair.asked_for.contains(key)),
+            (is_own, is_own),
+            "{key}"
+        );
+    }
+    // A pair of one agent has no review at all.
+    let mut pair = table.state.pair(&id()).expect("it is open").clone();
+    pair.setup.reviewer = None;
+    assert!(table.state.reviews().all(|(key, _)| !pair.is_own(key)));
 }
 
 #[test]

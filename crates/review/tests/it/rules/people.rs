@@ -77,6 +77,12 @@ fn three_times_a_day_and_no_more() {
             .expect("escalates");
     }
     assert_eq!(table.person(Act::Reopen), declined("reopen_limit_exceeded"));
+    let (key, review) = table.state.reviews().next().expect("a review");
+    let again = review.given_back[0] + TimeDelta::hours(24);
+    let moment = TimeDelta::nanoseconds(1);
+    for (at, found) in [(again - moment, Some((3, again))), (again, None)] {
+        assert_eq!(table.state.given_back_too_often(key, at), found, "{at}");
+    }
     table.wait(TimeDelta::hours(24));
     assert_eq!(table.person(Act::Reopen), done("awaiting"), "a day later");
     table.wait(TimeDelta::days(7));
@@ -147,6 +153,55 @@ fn a_thread_a_person_resolved_can_only_be_escalated_again() {
         table.feedback(2, "F-001 P1 open action: escalate"),
         ok("escalated")
     );
+}
+
+#[test]
+fn a_person_may_decide_what_the_state_of_a_thread_admits() {
+    let mut table = Table::default();
+    table.request().expect("opens");
+    let findings = "F-001 P1 open title: One; file: a.rs\nF-002 P1 open title: Two; file: b.rs";
+    table.feedback(1, findings).expect("feedback");
+    table.person(Act::Hold(id("F-002"))).expect("held");
+    for (act, open, held, resolved) in [
+        (Act::Resolve as fn(_) -> _, true, true, false),
+        (Act::WontFix, true, true, false),
+        (Act::Queue, true, true, false),
+        (Act::Drop, false, false, false),
+        (Act::Hold, true, false, false),
+        (Act::Release, false, true, false),
+    ] {
+        let allows = |of: &str| table.review().allows(&act(id(of)));
+        let word = act(id("F-001"));
+        assert_eq!((allows("F-001"), allows("F-002")), (open, held), "{word:?}");
+        assert!(!allows("F-009"), "{word:?} of no thread");
+        let mut table = fixing();
+        table.person(Act::Resolve(id("F-001"))).expect("resolved");
+        assert_eq!(table.review().allows(&word), resolved, "{word:?}");
+    }
+    assert!(
+        !table.review().allows(&Act::Reopen),
+        "it is about no thread"
+    );
+}
+
+#[test]
+fn an_order_counts_once_whether_its_event_happened_or_not() {
+    let mut table = fixing();
+    let order = |id: &str| message_schema::id::MessageId::new(id).expect("an id");
+    for (name, act, said) in [
+        ("ada-1", Act::Grant { rounds: 1 }, done("fixing")),
+        ("ada-2", Act::Reopen, declined("decision_invalid")),
+    ] {
+        let before = table.state.has_order(&order(name));
+        table.order = Some(order(name));
+        assert_eq!(table.person(act), said);
+        let event = match table.last_record() {
+            review::Record::Event(event) => event.order(),
+            review::Record::Judged(_) => None,
+        };
+        assert_eq!(event, Some(&order(name)));
+        assert_eq!((before, table.state.has_order(&order(name))), (false, true));
+    }
 }
 
 #[test]

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::parts::review::Review;
 use crate::words::key::ReviewKey;
-use crate::words::phase::{Phase, Side};
+use crate::words::phase::Side;
 use pair_machine::{PairSetup, PairStanding};
 
 /// A pair that runs or can be resumed; a finished one is in the ledger only.
@@ -36,43 +36,28 @@ impl OpenPair {
             }
     }
 
-    /// True if one of its reviews is escalated: a person decides there, not the pair.
-    pub(crate) fn is_left_to_a_person<'a>(
-        &self,
-        mut reviews: impl Iterator<Item = (&'a ReviewKey, &'a Review)>,
-    ) -> bool {
-        reviews.any(|(key, review)| self.is_own(key) && matches!(review.phase, Phase::Escalated(_)))
-    }
-
-    /// Returns its reviews with an open request.
-    pub(crate) fn asked<'a>(
-        &self,
-        reviews: impl Iterator<Item = (&'a ReviewKey, &'a Review)>,
-    ) -> impl Iterator<Item = (&'a ReviewKey, &'a Review)> {
-        reviews.filter(|(key, review)| review.phase.invocation().is_some() && self.is_own(key))
-    }
-
-    /// True if all its reviews have ended, and a named pull request has one. A signal of the reviewer alone approves
+    /// True if all its own reviews have ended, and a named pull request has one. A signal of the reviewer alone approves
     /// nothing.
     pub(crate) fn is_approved<'a>(
         &self,
-        reviews: impl Iterator<Item = (&'a ReviewKey, &'a Review)>,
+        own: impl Iterator<Item = (&'a ReviewKey, &'a Review)>,
     ) -> bool {
-        let mut own = reviews.filter(|(key, _)| self.is_own(key)).peekable();
+        let mut own = own.peekable();
         // A named pull request must be reviewed before the pair is over.
         let is_missing = own.peek().is_none() && self.setup.pr.is_some();
         !is_missing && own.all(|(_, review)| review.phase.is_final())
     }
 
-    /// True if its review waited for the author through the author's whole turn, so it waits on threads nobody answers.
+    /// True if one of its own reviews waited for the author through the author's whole turn, so it waits on threads
+    /// nobody answers.
     pub(crate) fn is_unanswered<'a>(
         &self,
-        mut reviews: impl Iterator<Item = (&'a ReviewKey, &'a Review)>,
+        mut own: impl Iterator<Item = (&'a ReviewKey, &'a Review)>,
     ) -> bool {
-        reviews.any(|(key, review)| {
+        own.any(|(_, review)| {
             let is_authors = !review.phase.is_final() && review.mover() == Side::Author;
             let worked_at = self.standing.worked_at;
-            is_authors && self.is_own(key) && worked_at.is_some_and(|at| review.since < at)
+            is_authors && worked_at.is_some_and(|at| review.since < at)
         })
     }
 

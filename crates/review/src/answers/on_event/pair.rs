@@ -6,7 +6,8 @@ use message_schema::Code;
 use super::context::{Consequences, Declined, EventContext};
 use super::reviewer;
 use crate::parts::open_pair::OpenPair;
-use crate::words::phase::EscalationReason;
+use crate::parts::state::State;
+use crate::words::phase::{EscalationReason, Phase};
 use pair_machine::{InvalidTransition, RunState};
 use pair_machine::{Pair, PairEvent, PairFailure, Signal};
 use pair_machine::{PairReport, PairSetup, PairStanding, PairStep, Transcript};
@@ -40,12 +41,19 @@ pub(super) fn on_event(
 /// Escalates the open requests of a reviewer that will not answer any more. It is never a pass.
 fn give_up(context: &mut EventContext<'_>, known: &OpenPair, answer: &mut Consequences) {
     let state = context.state;
-    for (key, review) in known.asked(state.reviews_of_pair(known)) {
+    let own = state.reviews_of_pair(known);
+    for (key, review) in own.filter(|(_, review)| review.phase.invocation().is_some()) {
         let (step, letters) =
             reviewer::given_up(context, (key, review), EscalationReason::InvocationFailed);
         answer.letters.extend(letters);
         answer.steps.push(step);
     }
+}
+
+/// True if one of the pair's reviews is escalated: a person decides there, not the pair.
+fn is_left_to_a_person(state: &State, pair: &OpenPair) -> bool {
+    let mut own = state.reviews_of_pair(pair);
+    own.any(|(_, review)| matches!(review.phase, Phase::Escalated(_)))
 }
 
 fn open(context: &EventContext<'_>, setup: &PairSetup) -> Result<PairStanding, Declined> {
@@ -103,7 +111,7 @@ fn go_on(
             let used = used(standing, run)?;
             let approves = *signal == Signal::Pass && standing.pair.run() == RunState::Reviewing;
             // The reviewer cannot approve a review that was meanwhile escalated to a person.
-            if approves && known.is_left_to_a_person(context.state.reviews_of_pair(known)) {
+            if approves && is_left_to_a_person(context.state, known) {
                 return Ok(PairStanding {
                     pair: used.pair.failed(PairFailure::WithAPerson),
                     ..used
@@ -190,7 +198,7 @@ fn bounded(context: &EventContext<'_>, known: &OpenPair, now: PairStanding) -> P
     if now.pair.run().is_terminal() {
         return now;
     }
-    let failure = if known.is_left_to_a_person(context.state.reviews_of_pair(known)) {
+    let failure = if is_left_to_a_person(context.state, known) {
         PairFailure::WithAPerson
     } else if now.is_spent() {
         PairFailure::BudgetSpent

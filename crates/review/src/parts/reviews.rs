@@ -458,17 +458,25 @@ mod tests {
     }
 
     #[test]
-    fn reviews_that_came_to_rest_in_a_batch_are_taken_back_with_it() {
-        let mut reviews = Reviews::default();
-        for number in 0..2 * AT_REST_MAX {
-            reviews.change(&key(number), Some(approved()), |_| ());
+    fn reviews_that_became_rows_in_a_batch_are_taken_back_with_it() {
+        for (review, at_rest, waiting) in
+            [(approved(), AT_REST_MAX, 0), (escalated(), 0, AT_REST_MAX)]
+        {
+            let mut reviews = Reviews::default();
+            let rows = |of: &Reviews| (of.rows.all().len(), of.waiting.rows.all().len());
+            for number in 0..2 * AT_REST_MAX {
+                reviews.change(&key(number), Some(review.clone()), |_| ());
+            }
+            assert_eq!(rows(&reviews), (at_rest, waiting));
+            for number in (0..2 * AT_REST_MAX).rev() {
+                reviews.put_back(&key(number), None);
+            }
+            assert_eq!(reviews, Reviews::default());
+            assert_eq!(
+                (rows(&reviews), reviews.phases()),
+                ((0, 0), BTreeMap::new())
+            );
         }
-        assert_eq!(reviews.rows.all().len(), AT_REST_MAX);
-        for number in (0..2 * AT_REST_MAX).rev() {
-            reviews.put_back(&key(number), None);
-        }
-        assert_eq!(reviews, Reviews::default());
-        assert_eq!(reviews.phases(), BTreeMap::new());
     }
 
     fn escalated() -> Review {

@@ -97,3 +97,17 @@ pub(crate) fn read_row(row: &[u8]) -> (Arc<ReviewKey>, Review) {
     let (key, review) = unfold(row).expect("what was folded unfolds");
     (Arc::new(key), review)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_callers_have_read_is_freed() {
+        let mut waiting = WaitingReviews::default();
+        assert!(waiting.all().is_empty());
+        assert!(waiting.loaded.0.get().is_some());
+        waiting.release();
+        assert!(waiting.loaded.0.get().is_none());
+    }
+}

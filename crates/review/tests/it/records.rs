@@ -209,13 +209,24 @@ fn without_a_diff() -> String {
             "examined: {declared: [src/a.rs]}",
         ),
         ("Only the files are named", "changed_files: [src/a.rs]", ""),
+        (
+            "The digest is named on both sides and no file",
+            "diff_digest: sha256:aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa",
+            "examined: {diff_digest: \"sha256:aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa\"}",
+        ),
     ] {
         let mut story = Story::new(title, |policy| policy.gate.evidence = EvidenceMode::Require);
         story.then(|table| table.request_with(asked));
         story.then(|table| table.lgtm(said, None));
         page += &story.page;
     }
-    page
+    let mut story = Story::new("All files were observed, and none needs a name", |policy| {
+        policy.gate.evidence = EvidenceMode::Require;
+    });
+    story.then(|table| table.request_with("changed_files: [src/a.rs]"));
+    story.then(|table| table.tell(&observed(&["src/a.rs"])));
+    story.then(|table| table.lgtm("", None));
+    page + &story.page
 }
 
 fn barred() -> String {

@@ -182,8 +182,9 @@ pub fn read_up_to(disk: &dyn Disk, file: &Handle, hint: u64, limit: u64) -> io::
             }
             taken => filled += taken,
         }
-        if filled as u64 == hint && filled < bytes.len() {
-            // Fewer bytes than requested, and as many as expected: this is the end, and no further call is needed.
+        if filled as u64 == hint {
+            // As many bytes as expected, and fewer than there is room for: this is the end, or the limit, and no further
+            // call is needed.
             bytes.truncate(filled);
             return Ok(bytes);
         }

@@ -571,6 +571,13 @@ fn bytes_are_written_and_read_to_the_end_in_as_few_calls_as_can_be() {
         assert_eq!(bytes, content[..read], "{fault:?}, {hint} of {limit}");
         assert_eq!(disk.looks(), looks, "{fault:?}, {hint} of {limit}");
     }
+    // Of a file larger than expected, each call after the second reads as much as all before it.
+    let content = vec![7; 8_000];
+    std::fs::write(directory.path().join("file"), &content).expect("a file");
+    disk.set(None);
+    let bytes = disk::read_up_to(&disk, &on.file, 0, 100_000).expect("bytes");
+    assert!(bytes == content);
+    assert_eq!(disk.looks(), 6);
 }
 
 #[test]

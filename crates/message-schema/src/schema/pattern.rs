@@ -149,19 +149,12 @@ fn class(rest: &mut std::str::Chars<'_>) -> Option<Class> {
     }
 }
 
-/// Parses the text after a backslash: a character number, a newline, or a sign that stands for itself.
+/// Parses the text after a backslash, if it is a character's number; the rows of our schemas escape nothing else.
 fn escaped(rest: &mut std::str::Chars<'_>) -> Option<char> {
-    match rest.next()? {
-        'u' => {
-            let digits = rest.as_str().get(..4)?;
-            let c = char::from_u32(u32::from_str_radix(digits, 16).ok()?)?;
-            *rest = rest.as_str()[4..].chars();
-            Some(c)
-        }
-        'n' => Some('\n'),
-        c if c.is_ascii_punctuation() => Some(c),
-        _ => None,
-    }
+    let number = rest.as_str().strip_prefix('u')?;
+    let (digits, behind) = number.split_at_checked(4)?;
+    *rest = behind.chars();
+    char::from_u32(u32::from_str_radix(digits, 16).ok()?)
 }
 
 /// Parses a repetition: `+`, `*`, `{3}`, `{0,63}`, or once.

@@ -193,7 +193,7 @@ fn quote_for_yaml_1_1(yaml: String) -> String {
     }
     bare.sort_unstable();
     let mut bare = bare.into_iter().peekable();
-    let mut out = String::with_capacity(yaml.len() + 32);
+    let mut out = String::with_capacity(yaml.len());
     for (number, line) in (1..).zip(yaml.split_inclusive('\n')) {
         let mut rest = line;
         let mut column = 1;

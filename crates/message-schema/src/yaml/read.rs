@@ -451,13 +451,8 @@ impl Tree<'_> {
     /// True if the error is that the text ends: the parser reports it after the last letter or on the last line, or it
     /// is about something that was opened and never closed.
     fn is_at_end(&self, error: &ScanError) -> bool {
-        let letters = self.text.trim_end();
-        let last_line = letters.rfind('\n').map_or(0, |at| at + 1);
-        error
-            .marker()
-            .byte_offset()
-            .is_some_and(|at| at >= last_line)
-            || complaint::ends_open(error.kind())
+        let last_line = lines(self.text.trim_end()).count();
+        error.marker().line() >= last_line || complaint::ends_open(error.kind())
     }
 }
 

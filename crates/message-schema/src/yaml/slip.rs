@@ -170,28 +170,22 @@ fn json_remark(lines: &[&str], stop: usize) -> Option<Slip> {
 
 /// A line of JSON without the comma that the next one needs.
 fn json_comma(lines: &[&str], stop: usize) -> Option<Slip> {
-    let near = (1..=stop + 1)
+    lines
+        .get(stop)
+        .filter(|line| line.trim_start().starts_with('"'))?;
+    let (line, above) = lines[..stop]
+        .iter()
+        .enumerate()
         .rev()
-        .take(2)
-        .filter(|at| lines.get(*at).is_some_and(|l| l.trim().starts_with('"')));
-    near.filter_map(|at| {
-        let (line, above) = lines[..at]
-            .iter()
-            .enumerate()
-            .rev()
-            .find(|(_, line)| !line.trim().is_empty())?;
-        let above = above.trim_end();
-        let ends_open = above.ends_with([',', '{', '[', ':']);
-        let slip = Slip {
-            line,
-            column: above.chars().count(),
-            margin: 0,
-            message: "a comma is missing".to_owned(),
-            fix: "write a comma at the end of line {line}".to_owned(),
-        };
-        (!ends_open).then_some(slip)
+        .find(|(_, line)| !line.trim().is_empty())?;
+    let above = above.trim_end();
+    (!above.ends_with([',', '{', '[', ':'])).then(|| Slip {
+        line,
+        column: above.chars().count(),
+        margin: 0,
+        message: "a comma is missing".to_owned(),
+        fix: "write a comma at the end of line {line}".to_owned(),
     })
-    .next()
 }
 
 /// A bracket that is opened after a key and not closed on that line, when the parser looks for the end of a list.

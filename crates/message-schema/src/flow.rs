@@ -71,10 +71,8 @@ mod tests {
 
     #[test]
     fn words_lose_their_quotes_and_other_texts_keep_some() {
-        let json =
-            r##"pr: "86" {"$ref":"#/$defs/x","enum":["P0","no","it's","a b"],"n":8,"t":"\u202e"}"##;
-        let yaml =
-            r##"pr: '86' {$ref: '#/$defs/x',enum: [P0,'no',"it's",'a b'],'n': 8,t: "\u202e"}"##;
+        let json = r##"pr: "86" {"$ref":"#/$defs/x","enum":["P0","no","it's","a b"],"n":8,"t":"\u202e","q":["\"","\\"]}"##;
+        let yaml = r##"pr: '86' {$ref: '#/$defs/x',enum: [P0,'no',"it's",'a b'],'n': 8,t: "\u202e",q: ["\"","\\"]}"##;
         assert_eq!(flow(json), yaml);
     }
 

@@ -367,6 +367,93 @@ mod tests {
     }
 
     #[test]
+    fn a_keyword_admits_what_json_schema_says() {
+        for (schema, admitted, refused) in [
+            (
+                json!({"type": "object"}),
+                json!([{}, {"a": 1}]),
+                json!([[], "a", null, 1, true]),
+            ),
+            (json!({"type": "array"}), json!([[], [1]]), json!([{}, "a"])),
+            (
+                json!({"type": ["string", "boolean"]}),
+                json!(["", false]),
+                json!([1, null, [], {}]),
+            ),
+            (
+                json!({"type": "integer"}),
+                json!([1, -1, 1.0, u64::MAX]),
+                json!([1.5, "1", true]),
+            ),
+            (json!({"type": "number"}), json!([1, 1.5]), json!(["1"])),
+            (
+                json!({"enum": ["a", "b"]}),
+                json!(["a", "b"]),
+                json!(["c", 1, null]),
+            ),
+            (json!({"const": "a"}), json!(["a"]), json!(["b", 1])),
+            (
+                json!({"not": {"const": "a"}}),
+                json!(["b", 1]),
+                json!(["a"]),
+            ),
+            (
+                json!({"minLength": 2, "maxLength": 3}),
+                json!(["ää", "äää", 1]),
+                json!(["", "ä", "ääää"]),
+            ),
+            (
+                json!({"pattern": "^a+$"}),
+                json!(["a", "aa", 1]),
+                json!(["", "ab", "b"]),
+            ),
+            (
+                json!({"format": "date-time"}),
+                json!(["2026-02-13T10:00:00Z", 1]),
+                json!(["2026-02-13"]),
+            ),
+            (
+                json!({"minimum": 3, "maximum": 5}),
+                json!([3, 5, 3.0, 4.5, 5.0, "9"]),
+                json!([2, 6, 2.9, 5.1, -4]),
+            ),
+            (json!({"minimum": 0}), json!([0, 0.0]), json!([-1, -0.5])),
+            (
+                json!({"minItems": 1, "maxItems": 2}),
+                json!([[1], [1, 2], "abc"]),
+                json!([[], [1, 2, 3]]),
+            ),
+            (
+                json!({"items": {"const": "a"}}),
+                json!([[], ["a", "a"], "b"]),
+                json!([["a", "b"]]),
+            ),
+            (
+                json!({"properties": {"a": {"const": "b"}}, "required": ["a"], "additionalProperties": false}),
+                json!([{"a": "b"}, 1]),
+                json!([{}, {"a": "c"}, {"a": "b", "d": 1}]),
+            ),
+            (
+                json!({"properties": {"a": {"const": "b"}}, "additionalProperties": {"type": "string"}}),
+                json!([{}, {"c": "d"}]),
+                json!([{"a": "c"}]),
+            ),
+            (
+                json!({"if": {"const": "a"}, "then": {"maxLength": 0}}),
+                json!(["b", ""]),
+                json!(["a"]),
+            ),
+        ] {
+            let demands = Demands::of(&schema);
+            for (values, is_admitted) in [(admitted, true), (refused, false)] {
+                for value in values.as_array().expect("values") {
+                    assert_eq!(demands.admits(value), is_admitted, "{schema} of {value}");
+                }
+            }
+        }
+    }
+
+    #[test]
     fn bounds_are_exact_beyond_the_whole_numbers_of_a_float() {
         let at_most = Demands::of(&json!({"minimum": 0, "maximum": u64::MAX}));
         let two_to_the_64 = 18_446_744_073_709_551_616.0;

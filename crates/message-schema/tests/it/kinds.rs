@@ -1,7 +1,7 @@
 //! The meaning of each type of message, severity, status, code and cost, as tables of all of them.
 
 use message_schema::body::Examined;
-use message_schema::envelope::MessageType;
+use message_schema::envelope::{MessageType, Recipients};
 use message_schema::packet::{Finding, Severity, Status};
 use message_schema::spend::Spend;
 use message_schema::{Code, Schema};
@@ -95,6 +95,17 @@ fn a_finding_blocks_by_its_severity_until_it_is_settled() {
             assert_eq!(found, counts, "{severity} {status} {action}");
         }
     }
+}
+
+#[test]
+fn a_message_is_for_each_agent_it_names() {
+    let names = |to: Value| {
+        let to: Recipients = serde_json::from_value(to).expect("recipients");
+        let names = to.names().iter().map(|name| name.as_str().to_owned());
+        names.collect::<Vec<_>>()
+    };
+    assert_eq!(names(json!("codex")), ["codex"]);
+    assert_eq!(names(json!(["codex", "gemini"])), ["codex", "gemini"]);
 }
 
 #[test]

@@ -12,8 +12,9 @@ use message_schema::packet::{
     CommandResult, CommandRun, Finding, FindingsPacket, QaValidation, Severity, Status,
 };
 use message_schema::{
-    Code, Message, ReadBody, Schema, coerce, parse, parse_packet, render_lines, render_message,
-    render_packet,
+    Code, Message, ReadBody, Schema, coerce, double_quoted, escaped_json, parse, parse_packet,
+    read_document, render_document, render_draft, render_lines, render_message, render_packet,
+    stands_in_a_block,
 };
 use message_schema::{Level, Report, ReportedViolation};
 use proptest::prelude::*;
@@ -401,4 +402,82 @@ fn a_text_that_begins_with_spaces_does_not_set_the_block_s_indentation() {
             parse(rendered.as_bytes()).unwrap_or_else(|error| panic!("{error:?} in\n{rendered}"));
         assert_eq!(read_envelope(&message).body, text.trim(), "{rendered}");
     }
+}
+
+#[test]
+fn a_draft_is_written_as_given_with_its_body_and_its_trailer() {
+    let draft = render_draft(
+        &json!({"id": "a b", "round": 0}),
+        "One.\nTwo.\n",
+        Some("x\"y"),
+    );
+    assert_eq!(
+        draft,
+        "id: a b\nround: 0\nbody: |\n  One.\n  Two.\nauth: \"x\\\"y\"\n"
+    );
+    assert_eq!(
+        render_draft(&json!({"id": "a"}), "", None),
+        "id: a\nbody: ''\n"
+    );
+}
+
+#[test]
+fn what_some_reader_would_not_take_is_escaped_and_the_rest_stays_as_it_is() {
+    // In a literal block, in double quotes, and as a field of a document.
+    for (c, stands_in_block, quoted, written) in [
+        ('a', true, "a", "a"),
+        ('ä', true, "ä", "ä"),
+        ('\u{1f600}', true, "\u{1f600}", "\u{1f600}"),
+        ('\u{a0}', true, "\u{a0}", "\u{a0}"),
+        ('\n', true, "\\n", "\n"),
+        ('\t', true, "\\t", "\t"),
+        ('\r', false, "\\r", "\r"),
+        ('\u{1b}', false, "\\u001b", "\\u001b"),
+        ('\u{7f}', false, "\\u007f", "\\u007f"),
+        ('\u{85}', false, "\\u0085", "\\u0085"),
+        ('\u{9f}', false, "\\u009f", "\\u009f"),
+        ('\u{2028}', false, "\\u2028", "\\u2028"),
+        ('\u{2029}', false, "\\u2029", "\\u2029"),
+        ('\u{feff}', false, "\\ufeff", "\\ufeff"),
+        ('\u{fffe}', false, "\\ufffe", "\\ufffe"),
+        ('\u{ffff}', false, "\\uffff", "\\uffff"),
+    ] {
+        assert_eq!(stands_in_a_block(c), stands_in_block, "{c:?}");
+        assert_eq!(double_quoted(&c.to_string()), format!("\"{quoted}\""));
+        let escaped = match c {
+            '\r' => "\\u000d",
+            '\t' => "\\u0009",
+            _ => written,
+        };
+        assert_eq!(escaped_json(&format!("ä{c}b")), format!("ä{escaped}b"));
+    }
+    assert_eq!(escaped_json("{\n \"a\": 1\n}"), "{\n \"a\": 1\n}");
+}
+
+#[test]
+fn a_document_is_written_in_blocks_and_in_lines_where_blocks_would_not_come_back() {
+    let plain = json!({"a": "b", "none": [], "list": ["no", "0x1F", "12:30", "=", "1e3"], "n": 8, "sub": {"Y": "on"}});
+    let trap = "x\u{2028}y";
+    let rare =
+        json!({"a": "no", "key": {trap: 1}, "list": [1, trap], "text": "a\rb", "map": {"k": trap}});
+    for (document, blocks, lines) in [
+        (
+            &plain,
+            "a: b\nlist:\n- 'no'\n- '0x1F'\n- '12:30'\n- '='\n- '1e3'\nn: 8\nnone: []\nsub:\n  Y: 'on'\n",
+            "a: \"b\"\nlist:\n- \"no\"\n- \"0x1F\"\n- \"12:30\"\n- \"=\"\n- \"1e3\"\nn: 8\nnone: []\nsub: {\"Y\":\"on\"}\n",
+        ),
+        (
+            &rare,
+            "a: 'no'\nkey: {\"x\\u2028y\":1}\nlist: [1,\"x\\u2028y\"]\nmap: {\"k\":\"x\\u2028y\"}\ntext: \"a\\rb\"\n",
+            "a: \"no\"\nkey: {\"x\\u2028y\":1}\nlist:\n- 1\n- \"x\\u2028y\"\nmap: {\"k\":\"x\\u2028y\"}\ntext: \"a\\rb\"\n",
+        ),
+    ] {
+        assert_eq!(render_document(document), blocks);
+        assert_eq!(render_lines(document), lines);
+        for written in [blocks, lines] {
+            assert_eq!(read_document(written.as_bytes()).as_ref(), Some(document));
+        }
+    }
+    assert_eq!(render_document(&json!({"a": "b"})), "a: b\n");
+    assert_eq!(read_document(b"a: [b"), None);
 }

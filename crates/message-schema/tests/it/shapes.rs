@@ -1,7 +1,7 @@
 //! What the schemas tell of each field, for reports, fixes and drafts: a table of all of them, beside this file.
 
 use message_schema::Schema;
-use message_schema::schema::Shape;
+use message_schema::schema::{Shape, Step};
 use message_schema::yaml::Node;
 
 /// Adds a line for the position at `path`, and the lines of what is below it.
@@ -76,5 +76,15 @@ fn a_value_is_told_by_its_kind_and_null_is_a_plain_word() {
         };
         assert_eq!(field.value.kind(), kind, "{name}");
         assert_eq!(field.value.is_null(), is_null, "{name}");
+    }
+    let (key, first) = (|key: &str| Step::Key(key.to_owned()), Step::Index(0));
+    for (path, text) in [
+        (vec![key("list"), first.clone()], Some("a")),
+        (vec![key("map"), key("a")], Some("b")),
+        (vec![key("none"), first.clone()], None),
+        (vec![key("map"), first], None),
+        (vec![key("absent")], None),
+    ] {
+        assert_eq!(root.at(&path).and_then(Node::text), text, "{path:?}");
     }
 }

@@ -366,7 +366,7 @@ fn further_or_less(lines: &[&str], stop: usize, column: usize) -> Option<Slip> {
         None => return None,
     };
     // Further right on the line the parser failed at something else.
-    if field.is_some_and(|field| column > field.indent + field.key.chars().count() + 3) {
+    if field.is_some_and(|field| column >= field.column_of_value) {
         return None;
     }
     let above = lines[..stop]

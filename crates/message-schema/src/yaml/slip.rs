@@ -6,6 +6,7 @@
 use granit_parser::ErrorKind;
 
 use super::marks::{self, field_of, is_field};
+use crate::id::AgentName;
 use crate::line::{self, is_strange_space, is_typographic_quote};
 
 /// The longest part of a line that a fix repeats, in characters.
@@ -447,7 +448,10 @@ fn bare_value(text: &str, line: usize, kind: &ErrorKind) -> Option<Slip> {
             format!("write the text on the lines below `{key}: {first}`, indented by 2 spaces")
         }
         ('@', _) if matches!(key, "to" | "from") => {
-            format!("write `{key}: {}`", field.value.trim_start_matches('@'))
+            match AgentName::new(field.value.trim_start_matches('@')) {
+                Ok(name) => format!("write `{key}: {name}`"),
+                Err(_) => format!("write the name of an agent after `{key}:`"),
+            }
         }
         (_, Some(written)) => format!("write `{written}`"),
         (_, None) => format!("put the text behind `{key}:` in double quotes"),

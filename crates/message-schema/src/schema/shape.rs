@@ -19,6 +19,8 @@ pub struct Shape {
     is_anything: bool,
     is_mapping: bool,
     is_instant: bool,
+    minimum: Option<u64>,
+    maximum: Option<u64>,
     items: Option<Box<Shape>>,
     /// Sorted by name.
     fields: Vec<FieldShape>,
@@ -102,6 +104,8 @@ impl Shape {
             is_anything: schema["type"].is_null(),
             is_mapping: schema["type"] == "object",
             is_instant: schema["format"] == "date-time",
+            minimum: schema["minimum"].as_u64(),
+            maximum: schema["maximum"].as_u64(),
             items: schema["items"]
                 .is_object()
                 .then(|| Box::new(Self::of(&schema["items"]))),
@@ -158,6 +162,11 @@ impl Shape {
     /// True if it is `true` or `false`.
     pub fn is_boolean(&self) -> bool {
         self.scalar == Typing::Boolean
+    }
+
+    /// True if a number lies within the bounds.
+    pub fn bounds(&self, number: u64) -> bool {
+        self.minimum.is_none_or(|min| min <= number) && self.maximum.is_none_or(|max| number <= max)
     }
 
     /// True if it is a single value, not a list or a mapping.

@@ -105,7 +105,9 @@ impl Wrong<'_> {
             _ if self.shape.is_integer() && self.name == "line" && text.contains('-') => {
                 lines(text).map(|lines| format!("write `lines: {lines}`"))
             }
-            _ if self.shape.is_integer() => number(text).map(write),
+            _ if self.shape.is_integer() => number(text)
+                .filter(|digits| digits.parse().is_ok_and(|number| self.shape.bounds(number)))
+                .map(write),
             _ => None,
         }
     }

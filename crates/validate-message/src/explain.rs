@@ -239,6 +239,23 @@ mod tests {
     }
 
     #[test]
+    fn a_page_says_whether_to_send_again() {
+        for (code, again) in [
+            (Code::Duplicate, "not needed; nothing was refused"),
+            (Code::TextDoubtful, "not needed; nothing was refused"),
+            (Code::YamlSyntax, "yes, once corrected"),
+            (Code::ReviewClosed, "no; something else must change first"),
+        ] {
+            let text = explain(code).text();
+            assert!(
+                text.starts_with(&format!("{code}: {}\n", code.sentence())),
+                "{text}"
+            );
+            assert!(text.contains(&format!("\nresend: {again}\n\n")), "{text}");
+        }
+    }
+
+    #[test]
     fn a_slip_leads_to_the_code_that_was_meant() {
         assert_eq!(find("action_missing"), Ok(Code::ActionMissing));
         assert_eq!(find("acton_mising"), Err(Some(Code::ActionMissing)));

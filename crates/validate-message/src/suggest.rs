@@ -154,6 +154,27 @@ mod tests {
     }
 
     #[test]
+    fn a_word_of_64_bytes_is_compared_and_its_rim_does_not_matter() {
+        let longest = "a".repeat(64);
+        assert_eq!(
+            nearest(&longest, ["b", &longest].into_iter()),
+            Some(&*longest)
+        );
+        assert_eq!(nearest(&"a".repeat(65), [&*longest].into_iter()), None);
+        assert_eq!(
+            synonym(&format!("sender{}", " ".repeat(58)), ["from"].into_iter()),
+            Some("from")
+        );
+        assert_eq!(
+            synonym(&format!("sender{}", " ".repeat(59)), ["from"].into_iter()),
+            None
+        );
+        for rim in [" ", "\t", "\u{a0}", "\u{200b}", "\u{201c}", "*"] {
+            assert_eq!(plain(&format!("{rim}A-b c{rim}")), "a_b_c", "{rim:?}");
+        }
+    }
+
+    #[test]
     fn another_word_for_the_same_is_recognised_among_those_that_are_wanted() {
         let same = |word, wanted: &[&'static str]| synonym(word, wanted.iter().copied());
         assert_eq!(same("sender", &["to", "from"]), Some("from"));

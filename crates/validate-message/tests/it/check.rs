@@ -355,3 +355,26 @@ fn a_report_made_of_violations_is_read_back_equal() {
     };
     assert_eq!(Report::from_yaml(report.to_yaml().as_bytes()), Ok(report));
 }
+
+#[test]
+fn a_report_that_is_whole_says_so_and_is_read_in_order() {
+    let message = parse(b"id: a\n").expect("readable");
+    let violations = check(&message, PacketInput::NotLooked).expect_err("refused");
+    assert!(!violations.is_cut());
+    let read: Vec<_> = (&violations).into_iter().collect();
+    assert!(!read.is_empty());
+    assert_eq!(read, violations.as_slice().iter().collect::<Vec<_>>());
+}
+
+#[test]
+fn the_changed_files_are_those_of_the_request() {
+    let text = "id: r-1\nfrom: claude\nto: codex\ntype: review_request\npriority: P1\ncreated_at_utc: 2026-02-13T10:00:00Z\n\
+        subject: a\nbody: |\n  pr: 86\n  branch: b\n  diff_summary: c\n  changed_files: [b.rs, a.rs, b.rs]\n";
+    let message = parse(text.as_bytes()).expect("readable");
+    let valid = check(&message, PacketInput::NotLooked).expect("valid");
+    let files = valid.changed_files();
+    assert_eq!(
+        files.iter().map(|file| file.as_str()).collect::<Vec<_>>(),
+        ["a.rs", "b.rs"]
+    );
+}

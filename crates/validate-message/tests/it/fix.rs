@@ -77,6 +77,10 @@ fn each_slip_is_mended_under_its_name_and_the_message_says_what_was_meant() {
         assert!(is_valid(&fixed.text));
         assert_eq!(fix(fixed.text.as_bytes()), None, "{text}");
     }
+    let names = Fix::ALL.map(Fix::as_str);
+    let expected =
+        "byte_order_mark line_ends fence tab_indent name word_case word_hyphen time_form";
+    assert_eq!(names.join(" "), expected);
     let all: std::collections::BTreeSet<Fix> = slips().into_iter().map(|(kind, _)| kind).collect();
     assert_eq!(all.into_iter().collect::<Vec<_>>(), Fix::ALL);
 }
@@ -285,4 +289,43 @@ proptest! {
         }
         prop_assert_eq!(fix(fixed.text.as_bytes()), None);
     }
+}
+
+#[test]
+fn the_values_of_a_message_tell_nothing_from_a_text_and_a_list_from_a_mapping() {
+    let values = read("a: x\nb: ~\nc: 'null'\nd:\ne: []\nf: {}\ng: [y, {h: z}]\n");
+    let told = values
+        .iter()
+        .map(|(path, leaf)| format!("{path:?} {leaf:?}"));
+    let expected = [
+        r#"[Key("a")] Text("x")"#,
+        r#"[Key("b")] Null"#,
+        r#"[Key("c")] Text("null")"#,
+        r#"[Key("d")] Text("")"#,
+        r#"[Key("e")] EmptyList"#,
+        r#"[Key("f")] EmptyMap"#,
+        r#"[Key("g"), Index(0)] Text("y")"#,
+        r#"[Key("g"), Index(1), Key("h")] Text("z")"#,
+    ];
+    assert_eq!(told.collect::<Vec<_>>(), expected);
+}
+
+#[test]
+fn a_fix_in_a_line_far_down_is_told_there() {
+    let text = "id: a\nsubject: \"b\nc\"\r\nbody: |\n  a\r\n";
+    let fixed = fixed(text);
+    let told: Vec<_> = fixed
+        .mended
+        .iter()
+        .map(|mended| mended.place.to_string())
+        .collect();
+    assert_eq!(told, ["3:1"]);
+    let tabbed = REQUEST
+        .replace("  branch", "\tbranch")
+        .replace("  run", "\trun");
+    let places = self::fixed(&tabbed)
+        .mended
+        .into_iter()
+        .map(|mended| mended.place.to_string());
+    assert_eq!(places.collect::<Vec<_>>(), ["10:1", "14:1"]);
 }

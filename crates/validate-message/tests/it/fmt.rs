@@ -28,6 +28,15 @@ fn fields_are_put_in_order_and_written_as_we_write_them() {
 }
 
 #[test]
+fn a_comment_stays_with_its_field_whatever_its_value_holds() {
+    let text = "id: a\nx: [b, # one\n  'it''s # no', \"\\\"# no\"] # two\ny: two\n  words # three\nz: |2- # four\n   c # no\n  d\n# five\nturns: 07 # six\nwall_time_s: 0.5\ninput_tokens: 0\nw:\n  v: ~ # seven\n  # eight\n  u: t\n# nine\nto: c\n";
+    assert_eq!(
+        form(text),
+        "id: a\n# nine\nto: c\n# five\nturns: '07'  # six\ninput_tokens: 0\nwall_time_s: 0.5\n# two\nx:  # one\n- b\n- 'it''s # no'\n- '\"# no'\ny: two words  # three\nz: |2-  # four\n   c # no\n  d\n# eight\nw:  # seven\n  u: t\n  v: null\n"
+    );
+}
+
+#[test]
 fn a_body_keeps_its_letters() {
     for body in [
         "a",

@@ -165,7 +165,7 @@ impl Shape {
     }
 
     /// True if a number lies within the bounds.
-    pub fn bounds(&self, number: u64) -> bool {
+    pub fn is_within_bounds(&self, number: u64) -> bool {
         self.minimum.is_none_or(|min| min <= number) && self.maximum.is_none_or(|max| number <= max)
     }
 

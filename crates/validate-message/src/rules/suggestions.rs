@@ -106,7 +106,11 @@ impl Wrong<'_> {
                 lines(text).map(|lines| format!("write `lines: {lines}`"))
             }
             _ if self.shape.is_integer() => number(text)
-                .filter(|digits| digits.parse().is_ok_and(|number| self.shape.bounds(number)))
+                .filter(|digits| {
+                    digits
+                        .parse()
+                        .is_ok_and(|number| self.shape.is_within_bounds(number))
+                })
                 .map(write),
             _ => None,
         }

@@ -1,6 +1,6 @@
 //! A workspace with many agents: the time it takes to start, and the time two of them wait for each other's mail while
-//! it sweeps and while as many more are added. After each message the same bytes take the least calls of a delivery: a
-//! stall that these have as well is the disk's.
+//! it sweeps and while as many more are added. Before or after each message the same bytes take the least calls of a
+//! delivery: a stall that these have as well is the disk's.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -118,9 +118,20 @@ fn latencies(
         let began = Instant::now();
         let (mut times, mut raw) = (Vec::new(), Vec::new());
         while began.elapsed() < QUIET_FOR && *number < room::QUESTIONS_MAX {
-            times.push(arrival(&served.root, number)?);
+            // Whichever comes first waits for all that others have left to write, so they take turns.
+            let is_raw_first = number.is_multiple_of(2);
             let text = room::Kind::Question.message(*number);
-            raw.push(limit.deliver(text.as_bytes())?.as_secs_f64() * 1e3);
+            let mut deliver = || -> Result<()> {
+                raw.push(limit.deliver(text.as_bytes())?.as_secs_f64() * 1e3);
+                Ok(())
+            };
+            if is_raw_first {
+                deliver()?;
+            }
+            times.push(arrival(&served.root, number)?);
+            if !is_raw_first {
+                deliver()?;
+            }
             std::thread::sleep(PAUSE);
         }
         busy.join().expect("it does not panic")?;

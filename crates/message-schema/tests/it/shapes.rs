@@ -4,6 +4,8 @@ use message_schema::Schema;
 use message_schema::schema::{Shape, Step};
 use message_schema::yaml::Node;
 
+use crate::assert_page;
+
 /// Adds a line for the position at `path`, and the lines of what is below it.
 fn add(path: &str, shape: &Shape, mark: &str, table: &mut String) {
     let kinds = [
@@ -42,15 +44,7 @@ fn every_field_is_told_with_its_kind_its_values_and_an_example() {
     for schema in Schema::ALL {
         add(schema.name(), schema.shape(), "", &mut table);
     }
-    if std::env::var_os("UPDATE").is_some() {
-        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/shapes.txt");
-        std::fs::write(path, &table).expect("a file to write");
-    }
-    assert_eq!(
-        table,
-        include_str!("shapes.txt"),
-        "UPDATE=1 rewrites the file"
-    );
+    assert_page("shapes.txt", &table, include_str!("shapes.txt"));
 }
 
 #[test]

@@ -5,6 +5,8 @@ use message_schema::line::escaped;
 use message_schema::yaml::{Content, Node, Style};
 use message_schema::{Malformed, Message, ReadBody, parse};
 
+use crate::assert_page;
+
 #[test]
 fn every_slip_is_named_at_its_place_and_with_its_fix() {
     let table = include_str!("slips.txt");
@@ -124,14 +126,6 @@ const FILES: &[&[u8]] = &[
 fn a_file_is_read_or_refused_with_every_place_in_it() {
     let told: Vec<String> = FILES.iter().map(|file| told(file)).collect();
     assert_page("files.txt", &told.join("====\n"), include_str!("files.txt"));
-}
-
-fn assert_page(name: &str, told: &str, page: &str) {
-    if std::env::var_os("UPDATE").is_some() {
-        let path = format!("{}/tests/it/{name}", env!("CARGO_MANIFEST_DIR"));
-        std::fs::write(path, told).expect("a file to write");
-    }
-    assert_eq!(told, page, "UPDATE=1 rewrites the file");
 }
 
 /// Returns the file, and what it says or why it is refused.

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use chrono::{DateTime, TimeDelta, Utc};
 use message_schema::id::{AgentName, MessageId};
+use message_schema::packet::FindingsPacket;
 use review::{
     Act, ContentDigest, Decision, Event, EventRecord, Fault, Judgement, PersonsDecision, Policy,
     Posted, PullAction, PullEvent, Rank, Record, Refused, ReportedEvent, Review, State, Undo,
@@ -441,12 +442,15 @@ pub(crate) fn packet(findings: &str) -> String {
     if any { text + "\n" } else { text + " []\n" }
 }
 
-pub(crate) fn blocking_count(packet: &str) -> usize {
+/// Reads the text of a packet, as a feedback that names it would.
+pub(crate) fn read_packet(packet: &str) -> FindingsPacket {
     let tree = message_schema::parse_packet(packet.as_bytes()).expect("a packet");
     let value = message_schema::coerce(&tree, message_schema::Schema::FindingsPacket.shape());
-    let packet: message_schema::packet::FindingsPacket =
-        serde_json::from_value(value).expect("a packet");
-    packet
+    serde_json::from_value(value).expect("a packet")
+}
+
+pub(crate) fn blocking_count(packet: &str) -> usize {
+    read_packet(packet)
         .findings
         .iter()
         .filter(|finding| finding.counts_as_blocking())

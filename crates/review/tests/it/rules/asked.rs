@@ -8,7 +8,9 @@ use review::{
 };
 
 use super::{fixing, second_round};
-use crate::table::{Note, Table, agent, blocking_count, codex, digest, packet, text, valid};
+use crate::table::{
+    Note, Table, agent, blocking_count, codex, digest, packet, read_packet, text, valid,
+};
 
 /// A table on which the reviewer has an open request, and the words for it.
 fn tables() -> Vec<(&'static str, Table)> {
@@ -131,7 +133,7 @@ fn cycles_outside_of_a_review_are_judged_like_its_rounds() {
     let table = fixing();
     let before = &table.review().threads;
     let policy = &table.policy;
-    let read = |findings: &str| valid_packet(findings);
+    let read = |findings: &str| read_packet(&packet(findings));
     for (findings, addressed, state) in [
         ("F-001 P1 fixed", None, Ok(ThreadState::Resolved)),
         (
@@ -199,14 +201,6 @@ fn cycles_outside_of_a_review_are_judged_like_its_rounds() {
         &table.policy.gate,
     );
     assert_eq!(none, Ok(std::collections::BTreeMap::new()));
-}
-
-/// Reads the packet of these findings, as a feedback that names it would.
-fn valid_packet(findings: &str) -> message_schema::packet::FindingsPacket {
-    let packet = packet(findings);
-    let tree = message_schema::parse_packet(packet.as_bytes()).expect("a packet");
-    let value = message_schema::coerce(&tree, message_schema::Schema::FindingsPacket.shape());
-    serde_json::from_value(value).expect("a packet")
 }
 
 #[test]

@@ -320,15 +320,17 @@ fn what_a_fix_leaves_is_a_person_s() {
 #[test]
 fn an_agent_with_a_task_to_finish_hands_nothing_off() {
     let mut table = handed_off();
-    let body = "pr: 90\nbranch: b\ndiff_summary: s";
-    table
-        .send(&Note {
+    let ask = |table: &mut Table, pr: &str| {
+        let body = format!("pr: {pr}\nbranch: b\ndiff_summary: s");
+        let request = Note {
             from: "gemini",
             envelope: "",
-            body,
+            body: &body,
             ..claude("review_request")
-        })
-        .expect("opens");
+        };
+        table.send(&request).expect("opens");
+    };
+    ask(&mut table, "90");
     feedback(
         &mut table,
         "codex",
@@ -349,15 +351,7 @@ fn an_agent_with_a_task_to_finish_hands_nothing_off() {
     }
     assert_eq!(merged(&mut table, "90").1, ["N-1 holds_task"]);
     // What it raises with its next pull request is handed off: its task is done.
-    let body = "pr: 91\nbranch: b\ndiff_summary: s";
-    table
-        .send(&Note {
-            from: "gemini",
-            envelope: "",
-            body,
-            ..claude("review_request")
-        })
-        .expect("opens");
+    ask(&mut table, "91");
     let packet = packet("N-2 P1 open title: hang; file: d.rs");
     table
         .send(&Note {

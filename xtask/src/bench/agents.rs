@@ -48,12 +48,9 @@ pub(crate) fn run(ground: &Ground) -> Result<()> {
     let (mut late, mut raw) = latencies(&served, &mut number, &mut limit, &|| come(&root))?;
     line(&format!("while {LATE} more come"), &mut late);
     line("  the raw calls", &mut raw);
-    let before = idle::processor_s(served.pid())?;
-    std::thread::sleep(QUIET_FOR);
-    let used = idle::processor_s(served.pid())? - before;
     println!(
         "  processor without mail                {:>9.3} %",
-        100.0 * used / QUIET_FOR.as_secs_f64()
+        idle::used(served.pid(), QUIET_FOR)?
     );
     println!(
         "  resident memory                       {:>9.1} MiB\n",

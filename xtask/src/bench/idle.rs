@@ -85,7 +85,7 @@ fn line(what: &str, root: &Path, seconds: u64) -> Result<f64> {
 }
 
 /// Returns the share of a core that a process uses from now on for so long, in percent.
-fn used(pid: u32, time: Duration) -> Result<f64> {
+pub(crate) fn used(pid: u32, time: Duration) -> Result<f64> {
     let before = processor_s(pid)?;
     std::thread::sleep(time);
     Ok(100.0 * (processor_s(pid)? - before) / time.as_secs_f64())

@@ -46,7 +46,7 @@ pub(crate) struct Args {
 const PATIENCE: Duration = Duration::from_secs(600);
 
 /// The most memory in bytes that a program of the tests, or a compiler, may have: an endless mutant that collects what
-/// it makes took 7 GB before its time was up, and the other tests had none left.
+/// it makes took 7 GB before its time was up.
 const MEMORY_MAX: u64 = 4 << 30;
 
 /// The package of the tests of the whole.

@@ -183,7 +183,7 @@ pub fn read_up_to(disk: &dyn Disk, file: &Handle, hint: u64, limit: u64) -> io::
             taken => filled += taken,
         }
         if filled as u64 == hint {
-            // As many bytes as expected, and fewer than there is room for: this is the end, or the limit, and no further
+            // As many bytes as expected: the call had room for one more and found none, or this is the limit. No further
             // call is needed.
             bytes.truncate(filled);
             return Ok(bytes);

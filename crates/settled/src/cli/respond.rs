@@ -184,8 +184,8 @@ impl ResponseInput {
                     ("--head", self.head.is_some()),
                     ("--examined", !self.examined.is_empty()),
                 ];
-                let mut given = shared.iter().chain(own).filter(|(_, is_given)| *is_given);
-                if let Some((option, _)) = given.next() {
+                let mut options = shared.iter().chain(own);
+                if let Some((option, _)) = options.find(|(_, is_given)| *is_given) {
                     let message = format!(
                         "structured output is complete: {option} works only with a findings file"
                     );

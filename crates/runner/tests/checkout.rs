@@ -182,8 +182,7 @@ fn a_commit_whose_files_take_more_than_the_limit_is_not_checked_out() {
          done
          git reset -q --soft $(git commit-tree -m bomb ${it##* })",
     );
-    for (commit, mib_max, is_made) in [(&large, 1, false), (&large, 3, true), (&bomb, 4096, false)]
-    {
+    for (commit, mib_max, is_made) in [(&large, 1, false), (&large, 3, true), (&bomb, 64, false)] {
         let checkout = Checkout {
             commit: commit.clone(),
             mib_max,

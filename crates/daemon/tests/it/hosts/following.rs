@@ -247,26 +247,34 @@ fn batches_that_the_log_does_not_take_leave_one_signature_at_most() {
 /// second case the answer to the next batch is lost in the same pass.
 #[test]
 fn serving_once_counts_what_it_judged_though_answers_of_the_log_are_lost() {
-    const REFUSED: usize = 300;
-    for lost in [&[][..], &[0], &[0, 2], &[1]] {
-        let log = Shared::new(1, Weather::default());
-        let tower = Host::new(0);
-        for number in 0..REFUSED {
-            tower.put(&format!("broken-{number}.yaml"), "from: [\n");
+    // Each run gives its new files five seconds, so all wait at once.
+    std::thread::scope(|runs| {
+        for lost in [&[][..], &[0], &[0, 2], &[1]] {
+            runs.spawn(move || serving_once_counts_what_it_judged(lost));
         }
-        tower.put("a.yaml", &question("claude", "codex", "msg-a"));
-        let sharing = sharing("tower", unanswered(log.connect(), lost));
-        let served = serve_shared_once(tower.root.path(), sharing, 0).expect("a run");
-        assert_eq!(served.standing, SharingState::InStep, "{lost:?}");
-        let tally = served.tally;
-        assert_eq!((tally.accepted, tally.refused), (1, REFUSED), "{lost:?}");
-        assert_eq!(tower.entries().len(), REFUSED + 1, "{lost:?}");
-        // This host does not count what another host judged.
-        let laptop = Host::new(1);
-        let sharing = self::sharing("laptop", Box::new(log.connect()));
-        let end = log.batches().last().expect("a batch").batch.head().seq;
-        let served = serve_shared_once(laptop.root.path(), sharing, end).expect("a run");
-        assert_eq!(served.tally, daemon::serve::Tally::default(), "{lost:?}");
-        assert_eq!(laptop.ledger(), tower.ledger(), "{lost:?}");
+    });
+}
+
+/// Serves once while the log's answers to these batches are lost, and then on another host.
+fn serving_once_counts_what_it_judged(lost: &'static [usize]) {
+    const REFUSED: usize = 300;
+    let log = Shared::new(1, Weather::default());
+    let tower = Host::new(0);
+    for number in 0..REFUSED {
+        tower.put(&format!("broken-{number}.yaml"), "from: [\n");
     }
+    tower.put("a.yaml", &question("claude", "codex", "msg-a"));
+    let sharing = sharing("tower", unanswered(log.connect(), lost));
+    let served = serve_shared_once(tower.root.path(), sharing, 0).expect("a run");
+    assert_eq!(served.standing, SharingState::InStep, "{lost:?}");
+    let tally = served.tally;
+    assert_eq!((tally.accepted, tally.refused), (1, REFUSED), "{lost:?}");
+    assert_eq!(tower.entries().len(), REFUSED + 1, "{lost:?}");
+    // This host does not count what another host judged.
+    let laptop = Host::new(1);
+    let sharing = self::sharing("laptop", Box::new(log.connect()));
+    let end = log.batches().last().expect("a batch").batch.head().seq;
+    let served = serve_shared_once(laptop.root.path(), sharing, end).expect("a run");
+    assert_eq!(served.tally, daemon::serve::Tally::default(), "{lost:?}");
+    assert_eq!(laptop.ledger(), tower.ledger(), "{lost:?}");
 }

@@ -47,9 +47,21 @@ impl State {
                 Some(fault) => format!("a person decides: {}", fault.message),
             }],
             Phase::Closed(CloseReason::Merged | CloseReason::NotMerged) => {
-                vec![request(", once the pull request is open again".to_owned())]
+                let once = match self.is_open_again(key) {
+                    true => "",
+                    false => ", once the pull request is open again",
+                };
+                vec![request(once.to_owned())]
             }
         }
+    }
+
+    /// True if an event opened the pull request after it closed the review. The notice about that close is written one
+    /// step ahead, while the review is not closed yet and its pull request still open.
+    fn is_open_again(&self, key: &ReviewKey) -> bool {
+        let before = self.review(key);
+        before.is_some_and(|before| matches!(before.phase, Phase::Closed(_)))
+            && !self.is_pull_over(key)
     }
 
     /// Returns the reason the rules would refuse any request of the author, if the author is to move or the review has

@@ -194,6 +194,11 @@ impl Shape {
         self.is_free
     }
 
+    /// True if the schema admits any value.
+    pub fn is_anything(&self) -> bool {
+        self.is_anything
+    }
+
     /// Returns the shape of the items of a list.
     pub fn items(&self) -> Option<&Self> {
         self.items.as_deref()

@@ -151,6 +151,21 @@ fn tree_is_no_mapping(root: &Node, text: &str) -> Malformed {
     .cut_off(cut_off)
 }
 
+/// Returns the comment that ends where the parser puts a missing item of a list, which is the end of its line.
+fn passed_comment<'t>(before: &'t str, rest: &str) -> &'t str {
+    if !rest.is_empty() && !rest.starts_with(['\n', '\r']) {
+        return "";
+    }
+    let line = before.rsplit(['\n', '\r']).next().unwrap_or_default();
+    let comment = line.trim_start_matches([' ', '\t', '-']);
+    let is_item = line[..line.len() - comment.len()].contains('-');
+    if is_item && comment.starts_with('#') {
+        comment
+    } else {
+        ""
+    }
+}
+
 /// A tree under construction.
 struct Tree<'t> {
     text: &'t str,
@@ -245,7 +260,7 @@ impl Tree<'_> {
             ScalarStyle::Literal => (Style::Literal, self.block_frame(&text, span)),
         };
         let tail = if style == Style::Plain {
-            self.tail(&span.end).map(Box::new)
+            self.tail(span).map(Box::new)
         } else {
             None
         };
@@ -260,19 +275,26 @@ impl Tree<'_> {
         })
     }
 
-    /// Returns a comment that begins without a blank after a plain scalar that ends there.
-    fn tail(&self, end: &Marker) -> Option<Tail> {
-        let rest = self.text.get(end.byte_offset()?..)?;
-        // A missing value ends at its colon or its dash.
-        let comment = rest.trim_start_matches([' ', '\t', ':', '-']);
+    /// Returns a comment that begins without a blank after a plain scalar of that span.
+    fn tail(&self, span: &Span) -> Option<Tail> {
+        let (before, rest) = self.text.split_at_checked(span.end.byte_offset()?)?;
+        let passed = if span.is_empty() {
+            passed_comment(before, rest)
+        } else {
+            ""
+        };
+        let column = span.end.col() - passed.chars().count();
+        let rest = &self.text[before.len() - passed.len()..];
+        // The parser puts a missing value at its colon.
+        let comment = rest.trim_start_matches([' ', '\t', ':']);
         let blanks = rest.len() - comment.len();
         let is_glued = comment
             .strip_prefix('#')?
             .starts_with(|c: char| !c.is_whitespace() && !matches!(c, '#' | '!'));
         is_glued.then(|| Tail {
             place: self.layout.place(
-                small(end.line().saturating_sub(1)),
-                small(end.col() + blanks),
+                small(span.end.line().saturating_sub(1)),
+                small(column + blanks),
             ),
             text: lines(comment)
                 .next()

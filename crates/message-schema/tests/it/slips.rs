@@ -88,6 +88,7 @@ const FILES: &[&[u8]] = &[
     // Styles, and comments that may be lost parts of a text.
     b"a: x #12\nb: x # 12\nc: x ##12\nd: x #!\ne: 'x' #12\nf:   #12 and more  \ng:\n- #12\n- y  #13\nh: z#14\ni: \"q\"\nj: >\n  f\n   g\nk: |\n  l\nl: ~\n",
     b"a:\n- b\nc:\n- #1\nd:\n  - #2\n  -   #3\n",
+    b"a:\n- - #1\n- b: #2\n-\n  #3\n- c\n- #\xc3\xbc 4",
     b"a: {b: [c, 'd'], e: }\nf:\n  - g: h\n    i: j\n",
     // Bodies in a block, in quotes, and on one line, with places in the file.
     b"type: review_request\nbody: |\n\n\n  pr: 86 #12\n  nested: |\n\n    a: b\n  branch: x\n",

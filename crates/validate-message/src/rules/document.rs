@@ -11,7 +11,7 @@ use message_schema::yaml::Node;
 use message_schema::{Code, Level, Place, Schema, coerce};
 use serde::de::DeserializeOwned;
 
-use super::suggestions::{Wrong, as_in};
+use super::suggestions::{Wrong, as_in, lead};
 use crate::found::Found;
 use crate::suggest::{nearest, synonym};
 use crate::violation::{Source, Violation, shown};
@@ -163,6 +163,7 @@ impl Document<'_> {
             .and_then(MessageType::from_word);
         let wrong = Wrong {
             name: name.unwrap_or_default(),
+            lead: lead(at),
             node,
             shape,
             kind,

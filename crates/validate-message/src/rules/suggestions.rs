@@ -5,7 +5,7 @@ use message_schema::envelope::{MessageType, Timestamp};
 use message_schema::id::{AgentName, CommitSha, MessageId, PacketPath, PrNumber, Repo, RepoPath};
 use message_schema::line::{is_trap, is_typographic_quote};
 use message_schema::packet::LineRange;
-use message_schema::schema::Shape;
+use message_schema::schema::{Shape, Step};
 use message_schema::yaml::{Node, Tail};
 
 use crate::suggest::{nearest, synonym};
@@ -18,6 +18,8 @@ const REPEATED_MAX: usize = 70;
 pub(super) struct Wrong<'a> {
     /// The name of its field.
     pub(super) name: &'a str,
+    /// What the line has before the value.
+    pub(super) lead: String,
     pub(super) node: &'a Node,
     pub(super) shape: &'a Shape,
     /// The message's type, if the value is in an envelope.
@@ -158,10 +160,12 @@ impl Wrong<'_> {
     /// A comment in place of a required value: a text that begins with `#`, or `pr: #86`.
     fn of_comment(&self, tail: &Tail) -> String {
         if self.shape.is_prose() || self.shape.is_one_line() {
-            return in_quotes(&format!("{}: ", self.name), "", tail);
+            return in_quotes(&self.lead, "", tail);
         }
-        self.of_grammar(&tail.text)
-            .unwrap_or_else(|| self.of_nothing())
+        self.of_grammar(&tail.text).unwrap_or_else(|| {
+            let what = self.of_nothing();
+            format!("{what}; YAML starts a comment at the `#`")
+        })
     }
 
     /// An empty value where one is required.
@@ -224,6 +228,14 @@ pub(super) fn as_in(name: &str, example: &str) -> String {
         format!(", as in `{name}: \"{example}\"`")
     } else {
         format!(", as in `{name}: {example}`")
+    }
+}
+
+/// Returns what a line has before the value at a path: its key, or the dash of an item.
+pub(super) fn lead(path: &[Step]) -> String {
+    match path.last() {
+        Some(Step::Key(key)) => format!("{key}: "),
+        Some(Step::Index(_)) | None => "- ".to_owned(),
     }
 }
 

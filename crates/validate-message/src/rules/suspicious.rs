@@ -10,7 +10,7 @@ use message_schema::{Code, Level, Schema};
 
 use super::Document;
 use super::document::{BreachKind, Path, dotted};
-use super::suggestions::in_quotes;
+use super::suggestions::{in_quotes, lead};
 use crate::found::Found;
 use crate::violation::{Violation, shown};
 
@@ -47,16 +47,12 @@ impl Document<'_> {
                 shown(kept)
             ),
         };
-        let before = match path.last() {
-            Some(Step::Key(key)) => format!("{key}: "),
-            Some(Step::Index(_)) | None => "- ".to_owned(),
-        };
         self.violation(BreachKind::Invalid, path, tail.place, text)
             .found(&tail.text)
             .expected("a text in quotes")
             .fix(format!(
                 "{}; a comment has a space after the `#`",
-                in_quotes(&before, &scalar.text, tail)
+                in_quotes(&lead(path), &scalar.text, tail)
             ))
     }
 
@@ -95,9 +91,14 @@ impl Walk<'_> {
         match &node.content {
             Content::Scalar(scalar) => self.scalar(node, scalar, shape, presence),
             Content::List(items) => {
-                let Some(shape) = shape.items() else { return };
+                let (shape, presence) = match shape.items() {
+                    Some(shape) => (shape, Presence::Required),
+                    // A value of any shape may be a list of texts.
+                    None if shape.is_anything() => (shape, Presence::Optional),
+                    None => return,
+                };
                 for (index, item) in items.iter().enumerate() {
-                    self.step(Step::Index(index), item, shape, Presence::Required);
+                    self.step(Step::Index(index), item, shape, presence);
                 }
             }
             Content::Map(fields) => {
@@ -122,7 +123,7 @@ impl Walk<'_> {
     }
 
     fn scalar(&mut self, node: &Node, scalar: &Scalar, shape: &Shape, presence: Presence) {
-        let is_text = shape.is_prose() || shape.is_one_line();
+        let is_text = shape.is_prose() || shape.is_one_line() || shape.is_anything();
         let violation = match &scalar.tail {
             Some(tail) if is_text => self.document.cut(&self.path, scalar, tail),
             Some(_) | None if presence == Presence::Required && node.is_null() => self

@@ -37,6 +37,7 @@ pub(super) fn named(text: &str, line: usize, column: usize, kind: &ErrorKind) ->
     }
     fence(&lines)
         .or_else(|| open_quotes(&lines, stop, kind))
+        .or_else(|| closed_quotes(&lines, stop))
         .or_else(|| open_bracket(&lines, stop, kind))
         .or_else(|| strange_indent(&lines, stop))
         .or_else(|| no_blank(&lines, stop))
@@ -258,6 +259,35 @@ fn open_quotes(lines: &[&str], stop: usize, kind: &ErrorKind) -> Option<Slip> {
                 ),
             })
         })
+}
+
+/// Text behind quotes that are opened on a line above and closed on this one. Nothing on the lines of a quoted text is
+/// a field, whatever it looks like.
+fn closed_quotes(lines: &[&str], stop: usize) -> Option<Slip> {
+    let above = lines.get(..stop)?.iter().enumerate().rev();
+    above.into_iter().find_map(|(line, text)| {
+        let field = field_of(text)?;
+        let in_quotes = match field.value.chars().next()? {
+            '"' => "\\\"",
+            '\'' => "''",
+            _ => return None,
+        };
+        let quoted = [&[field.value], &lines[line + 1..=stop]].concat().join("\n");
+        let (inside, behind) = quoted.split_at(marks::end_of_quotes(&quoted)?);
+        let last = inside.rsplit('\n').next()?;
+        let is_next = |c: char| matches!(c, ',' | ']' | '}' | '#');
+        let has_text = !behind.trim().is_empty() && !behind.trim_start().starts_with(is_next);
+        (inside.matches('\n').count() == stop - line && has_text).then(|| Slip {
+            line: stop,
+            column: last.chars().count(),
+            margin: 0,
+            message: format!("text follows the closing quote of `{}`", field.key),
+            fix: format!(
+                "write `{in_quotes}` for a quote in the text, or put the text on the lines below `{}: |`",
+                field.key
+            ),
+        })
+    })
 }
 
 /// A tab, or a space that YAML does not accept, in the indentation of the line or one of its neighbours.

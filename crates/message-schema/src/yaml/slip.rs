@@ -32,7 +32,7 @@ pub(super) fn named(text: &str, line: usize, column: usize, kind: &ErrorKind) ->
     if let Some(slip) = escape(&lines, stop, kind).or_else(|| control(stop, column, kind)) {
         return Some(slip);
     }
-    if text.trim_start().starts_with(['{', '[']) {
+    if is_json(text) {
         return json_remark(&lines, stop).or_else(|| json_comma(&lines, stop));
     }
     fence(&lines)
@@ -145,6 +145,16 @@ fn fence(lines: &[&str]) -> Option<Slip> {
         message: message.to_owned(),
         fix: fix.to_owned(),
     })
+}
+
+/// True if the text begins like JSON, perhaps behind a comment.
+fn is_json(text: &str) -> bool {
+    let text = text.trim_start();
+    let remark = text
+        .strip_prefix("/*")
+        .and_then(|rest| rest.split_once("*/"));
+    let text = remark.map_or(text, |(_, rest)| rest.trim_start());
+    text.starts_with(['{', '['])
 }
 
 /// A JavaScript comment in a text that begins like JSON.

@@ -198,9 +198,13 @@ impl Document<'_> {
             .filter(is_stranger)
             .take(STRANGERS_MAX)
             .collect();
-        if let Some(remark) = strangers
-            .iter()
-            .find(|key| is_remark(key) && key.trim_end_matches('"').ends_with(field))
+        let quoted = format!("\"{field}\"");
+        let holds_field = |key: &&&str| {
+            // In a comment with a comma, the last part is the one before the field.
+            key.len() > quoted.len() && key.ends_with(&quoted)
+                || is_remark(key) && key.trim_end_matches('"').ends_with(field)
+        };
+        if let Some(remark) = strangers.iter().find(holds_field)
             && let Some(stranger) = mapping.field(remark)
         {
             misspelt.insert(below(at, remark));
@@ -210,7 +214,7 @@ impl Document<'_> {
                 .violation(BreachKind::Missing, path, stranger.key_place, text)
                 .found(remark)
                 .expected(field)
-                .fix("remove the comment: JSON has none, and YAML comments begin with `#`");
+                .fix(NO_REMARK);
         }
         let slip = nearest(field, strangers.iter().copied()).or_else(|| {
             strangers
@@ -245,9 +249,13 @@ impl Document<'_> {
     }
 }
 
-/// True if the name begins with a JavaScript comment.
-fn is_remark(name: &str) -> bool {
-    name.starts_with("//") || name.starts_with("/*")
+/// The fix for a JavaScript comment, which YAML reads as a part of a name or a value.
+pub(super) const NO_REMARK: &str =
+    "remove the comment: JSON has none, and YAML comments begin with `#`";
+
+/// True if the name contains a JavaScript comment, or a part of one with commas.
+pub(super) fn is_remark(name: &str) -> bool {
+    name.starts_with("//") || name.starts_with("/*") || name.contains("*/")
 }
 
 /// Returns a name on one line, with unusual spaces shown by their number.

@@ -6,8 +6,9 @@ use message_schema::id::{AgentName, CommitSha, MessageId, PacketPath, PrNumber, 
 use message_schema::line::{is_trap, is_typographic_quote};
 use message_schema::packet::LineRange;
 use message_schema::schema::{Shape, Step};
-use message_schema::yaml::{Node, Tail};
+use message_schema::yaml::{Node, Style, Tail};
 
+use super::document::NO_REMARK;
 use crate::suggest::{nearest, synonym};
 use crate::violation::shown;
 
@@ -44,6 +45,9 @@ impl Wrong<'_> {
         }
         if self.node.is_absent() || self.node.is_null() {
             return Some(self.of_nothing());
+        }
+        if scalar.style == Style::Plain && holds_remark(text) {
+            return Some(NO_REMARK.to_owned());
         }
         let is_padded = self.shape.trimmed(scalar) != text;
         self.of_text(text)
@@ -229,6 +233,11 @@ pub(super) fn as_in(name: &str, example: &str) -> String {
     } else {
         format!(", as in `{name}: {example}`")
     }
+}
+
+/// True if a JavaScript comment is at one end of the text, as in `86 /* why */`.
+fn holds_remark(text: &str) -> bool {
+    text.starts_with("/*") && text.contains("*/") || text.ends_with("*/") && text.contains(" /*")
 }
 
 /// Returns what a line has before the value at a path: its key, or the dash of an item.

@@ -8,7 +8,7 @@ use message_schema::yaml::{Content, Field, Node};
 use message_schema::{Level, Schema};
 
 use super::Document;
-use super::document::{BreachKind, Path, below, dotted, visible};
+use super::document::{BreachKind, NO_REMARK, Path, below, dotted, is_remark, visible};
 use crate::found::Found;
 use crate::suggest::{nearest, synonym};
 use crate::violation::{Violation, shown};
@@ -26,11 +26,14 @@ impl Document<'_> {
     }
 
     fn unknown(&self, path: &[Step], field: &Field, absent: &[&str]) -> Violation {
-        let text = format!(
+        let mut text = format!(
             "`{}` is not a field of {}",
             visible(&dotted(path)),
             self.noun()
         );
+        if is_remark(&field.key) {
+            text += ": the comment in it counts as part of a name";
+        }
         let violation = self
             .violation(BreachKind::Unknown, path, field.key_place, text)
             .found(&field.key);
@@ -38,6 +41,9 @@ impl Document<'_> {
             Level::Error => violation,
             Level::Warning => violation.warning(),
         };
+        if is_remark(&field.key) {
+            return violation.fix(NO_REMARK);
+        }
         let near = nearest(&field.key, absent.iter().copied());
         match near.or_else(|| synonym(&field.key, absent.iter().copied())) {
             Some(name) => violation.fix(format!("did you mean `{name}`?")),

@@ -5,15 +5,15 @@ use std::path::Path;
 
 use chrono::{DateTime, TimeDelta, Utc};
 use judgement::{RequestFile, Submission, Tentative, UsedNames, alerts_file};
-use message_schema::id::{FindingId, MessageId};
+use message_schema::id::{AgentName, FindingId, MessageId};
 use message_schema::limit::Rounds;
 use review::{
     Act, Event, FailureCause, HandoffMode, Policy, PullAction, ReportedEvent, RunFailure, RunSpend,
-    SentDiffers, SpendLimit, State,
+    SentDiffers, SpendLimit,
 };
 use spool::{Body, Content, EntryDraft, FileName, Mailbox, OutboxFile, PacketRead, Unfit};
 
-use crate::table::{Note, agent, claude, codex, packet, text, which};
+use crate::table::{Note, Table, agent, claude, codex, packet, text, which};
 
 /// The daemon's view of a workspace without a disk, and the page of everything that its records make.
 struct Desk {
@@ -27,18 +27,13 @@ struct Desk {
 
 impl Desk {
     fn new(title: &str, change: impl FnOnce(&mut Policy)) -> Self {
-        let agents = ["claude", "codex", "gemini"].map(agent);
-        let mut policy = Policy {
-            agents: agents
-                .iter()
-                .map(|agent| (agent.clone(), [].into()))
-                .collect(),
-            ..Policy::default()
-        };
+        let Table {
+            state, mut policy, ..
+        } = Table::default();
         change(&mut policy);
-        let (state, names) = (State::default(), UsedNames::default());
-        let mut tentative = Tentative::new(state, names, policy.clone());
-        tentative.reconfigure(policy, agents.to_vec());
+        let agents: Vec<AgentName> = policy.agents.keys().cloned().collect();
+        let mut tentative = Tentative::new(state, UsedNames::default(), policy.clone());
+        tentative.reconfigure(policy, agents);
         Self {
             tentative,
             now: DateTime::from_timestamp(1_771_000_000, 0).expect("an instant"),

@@ -155,16 +155,10 @@ fn admitting(
 /// that both threads have as much to do.
 type ReadRecord = (LedgerRecord, Option<Ahead>);
 
-fn read_alone(record: LedgerRecord, ahead: fn(&Entry) -> Option<Ahead>) -> ReadRecord {
-    let read = ahead(&record.entry);
-    (record, read)
-}
-
 /// A workspace with everything read except the ledger.
 struct Start {
     root: OpenRoot,
     lock: LockGuard,
-    homes: Homes,
     backlog: Backlog,
 }
 
@@ -172,11 +166,10 @@ impl Start {
     fn read(root: &Path, disk: Arc<dyn Disk>, homes: Homes) -> Result<Start, SpoolError> {
         let root = OpenRoot::open(root, disk)?;
         let lock = lock::take(&root)?;
-        let backlog = Backlog::read(&root, homes.clone())?;
+        let backlog = Backlog::read(&root, homes)?;
         Ok(Start {
             root,
             lock,
-            homes,
             backlog,
         })
     }
@@ -191,10 +184,12 @@ impl Start {
         let Start {
             root,
             lock,
-            homes,
             mut backlog,
         } = self;
-        let read = |record| read_alone(record, ahead);
+        let read = |record: LedgerRecord| {
+            let read = ahead(&record.entry);
+            (record, read)
+        };
         let mut admit = |record: &ReadRecord| admit(&root, &mut backlog, record);
         let (mut ledger, torn) = Ledger::open(
             Arc::clone(&root.disk),
@@ -218,7 +213,6 @@ impl Start {
             lanes,
             judged,
             packets: Packets::default(),
-            homes,
             signatures: None,
             slice_max: usize::MAX,
             _lock: lock,

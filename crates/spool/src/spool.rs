@@ -35,8 +35,6 @@ pub struct Spool {
     pub(crate) lanes: Lanes,
     pub(crate) judged: JudgedOriginals,
     pub(crate) packets: Packets,
-    /// The agents whose mail is delivered here.
-    pub(crate) homes: Homes,
     /// The signatures of a shared ledger's batches, once the first one arrived.
     pub(crate) signatures: Option<Signatures>,
     /// The most files of one delivery slice.
@@ -126,7 +124,7 @@ impl Spool {
         for entry in &entries {
             self.lanes.enqueue(entry);
             if let Some(original) = &entry.original
-                && self.homes.has(&original.outbox)
+                && self.homes().has(&original.outbox)
             {
                 self.judged.add(&original.outbox, &original.file);
             }
@@ -136,7 +134,7 @@ impl Spool {
 
     /// Returns the agents whose mail is delivered here.
     pub fn homes(&self) -> &Homes {
-        &self.homes
+        &self.lanes.homes
     }
 
     /// The end of the ledger.
@@ -311,21 +309,12 @@ impl Spool {
             let done = work(&self.view());
             return Ok((Pass::default(), done));
         }
-        let Spool {
-            root,
-            ledger,
-            lanes,
-            judged,
-            packets,
-            slice_max,
-            ..
-        } = self;
-        let files_max = *slice_max;
+        let (lanes, files_max) = (&mut self.lanes, self.slice_max);
         let view = View {
-            root,
-            judged,
-            packets,
-            next_seq: ledger.next_seq(),
+            root: &self.root,
+            judged: &self.judged,
+            packets: &self.packets,
+            next_seq: self.ledger.next_seq(),
         };
         let mut work = Some(work);
         let mut done = || {

@@ -45,13 +45,16 @@ const PAUSE_MAX_MS: u64 = 30_000;
 const WORTH_A_THREAD: usize = 128;
 
 /// All lanes of a workspace.
+#[derive(Default)]
 pub(crate) struct Lanes {
-    homes: Homes,
+    /// The agents whose mail is delivered here.
+    pub(crate) homes: Homes,
     queues: BTreeMap<Lane, LaneQueue>,
     touched: Touched,
     cursors_made: bool,
-    /// Cursors of single pull requests, and whether the one cursor that replaces them is still to be made.
+    /// Cursors of single pull requests: version 0.1 kept one for each.
     single_pulls: Vec<FileName>,
+    /// The lane of all pull requests has no cursor yet and continues from those.
     joins_pulls: bool,
 }
 
@@ -93,16 +96,10 @@ fn touch(touched: &mut Touched, lane: &Lane, item: &LaneItem) {
 
 /// The work that the lanes have left: the cursors are read first, then each record adds what its lanes have not done.
 pub(crate) struct Backlog {
-    homes: Homes,
+    lanes: Lanes,
     cursors: Cursors,
-    queues: BTreeMap<Lane, LaneQueue>,
     doubts: Doubts,
-    touched: Touched,
     boot: String,
-    /// The cursors of single pull requests: version 0.1 kept one for each.
-    single_pulls: Vec<FileName>,
-    /// The lane of all pull requests has no cursor yet and continues from those.
-    joins_pulls: bool,
 }
 
 impl Backlog {
@@ -110,14 +107,16 @@ impl Backlog {
         let cursors = Cursors::read(root)?;
         let single_pulls = cursors.of_pulls();
         let has_own = !cursors.of(&Lane::Pulls.cursor_name()).is_empty();
-        Ok(Backlog {
+        let lanes = Lanes {
             homes,
             joins_pulls: !single_pulls.is_empty() && !has_own,
-            cursors,
             single_pulls,
-            queues: BTreeMap::new(),
+            ..Lanes::default()
+        };
+        Ok(Backlog {
+            lanes,
+            cursors,
             doubts: Doubts::default(),
-            touched: Touched::default(),
             boot: root.boot.clone(),
         })
     }
@@ -125,7 +124,7 @@ impl Backlog {
     /// Reads the records that the lanes still need from before a snapshot. An error says why it cannot replace the
     /// records up to there.
     pub(crate) fn owed(&self, root: &OpenRoot, heads: &Heads) -> Result<Vec<Entry>, String> {
-        let done = |lane: &Lane| match self.homes.follow(lane) {
+        let done = |lane: &Lane| match self.lanes.homes.follow(lane) {
             true => self.cursors.done(&self.boot, lane),
             false => Some(Pos::END),
         };
@@ -138,7 +137,7 @@ impl Backlog {
     /// Adds the lanes of a snapshot, and the records that they still need from before it.
     pub(crate) fn know(&mut self, heads: &Heads, owed: Vec<Entry>) {
         for (lane, _) in heads.iter() {
-            if self.homes.follow(lane) {
+            if self.lanes.homes.follow(lane) {
                 self.queue(lane.clone());
             }
         }
@@ -149,7 +148,7 @@ impl Backlog {
 
     /// Returns the item up to which a lane survives a power cut. A lane that this host does not follow needs nothing.
     pub(crate) fn durable(&mut self, lane: &Lane) -> Pos {
-        if self.homes.follow(lane) {
+        if self.lanes.homes.follow(lane) {
             self.queue(lane.clone()).progress.durable
         } else {
             Pos::END
@@ -159,10 +158,10 @@ impl Backlog {
     /// Queues those of a record's items that their lanes have not done yet.
     pub(crate) fn admit(&mut self, items: Vec<(Lane, LaneItem)>) {
         for (lane, item) in items {
-            if !self.homes.follow(&lane) {
+            if !self.lanes.homes.follow(&lane) {
                 continue;
             }
-            if lane == Lane::Pulls && self.joins_pulls {
+            if lane == Lane::Pulls && self.lanes.joins_pulls {
                 self.admit_single_pull(item);
                 continue;
             }
@@ -172,7 +171,7 @@ impl Backlog {
             } else if item.pos > queue.progress.durable {
                 // An earlier process of this boot did it and was killed before its checkpoint.
                 let lane = queue.lane.clone();
-                touch(&mut self.touched, &lane, &item);
+                touch(&mut self.lanes.touched, &lane, &item);
             }
         }
     }
@@ -198,19 +197,19 @@ impl Backlog {
             progress.done = item.pos;
         }
         if item.pos > single.durable {
-            touch(&mut self.touched, &Lane::Pulls, &item);
+            touch(&mut self.lanes.touched, &Lane::Pulls, &item);
         }
     }
 
     fn queue(&mut self, lane: Lane) -> &mut LaneQueue {
-        match self.queues.entry(lane) {
+        match self.lanes.queues.entry(lane) {
             std::collections::btree_map::Entry::Occupied(known) => known.into_mut(),
             std::collections::btree_map::Entry::Vacant(new) => {
                 let bytes = self.cursors.of(&new.key().cursor_name());
                 // The ledger's end is not known yet; `settle` sets it.
                 let (progress, trust) = Progress::read(bytes, &self.boot, u64::MAX);
                 match trust {
-                    Trust::Lost if *new.key() == Lane::Pulls && self.joins_pulls => {}
+                    Trust::Lost if *new.key() == Lane::Pulls && self.lanes.joins_pulls => {}
                     Trust::Whole => {}
                     Trust::NewBoot => self.doubts.new_boot = true,
                     Trust::NotesLost => self.doubts.notes_lost.push(new.key().clone()),
@@ -229,20 +228,10 @@ impl Backlog {
         head: u64,
     ) -> Result<(Lanes, Doubts), SpoolError> {
         self.cursors.check(root, head)?;
-        for queue in self.queues.values_mut() {
+        for queue in self.lanes.queues.values_mut() {
             queue.progress.verify = queue.progress.verify.min(head);
         }
-        Ok((
-            Lanes {
-                homes: self.homes,
-                queues: self.queues,
-                touched: self.touched,
-                cursors_made: false,
-                single_pulls: self.single_pulls,
-                joins_pulls: self.joins_pulls,
-            },
-            self.doubts,
-        ))
+        Ok((self.lanes, self.doubts))
     }
 }
 

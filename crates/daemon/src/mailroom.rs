@@ -22,7 +22,7 @@ use message_schema::id::AgentName;
 use review::{EventRecord, Judgement, Record, State};
 use rustix::fs::Mode;
 use spool::{
-    Committed, Disk, FileName, Fold, Layout, Opened, Os, PresenceMemory, Recovery, Spool,
+    Committed, Disk, FileName, Fold, Homes, Layout, Opened, Os, PresenceMemory, Recovery, Spool,
     SpoolError,
 };
 use workspace::clock::Moment;
@@ -141,7 +141,9 @@ impl Mailroom {
 
     /// Opens the workspace through another disk, for tests that cut its power.
     pub fn open_on(root: &Path, disk: Arc<dyn Disk>) -> Result<(Self, Recovery), MailroomError> {
-        Self::open_by(root, None, |index| Spool::resume(root, disk, index))
+        Self::open_by(root, None, Arc::default(), |index| {
+            Spool::resume(root, disk, index)
+        })
     }
 
     /// Opens this host's mirror of a ledger that several hosts share. Reads nothing of the log yet: the first pass
@@ -157,14 +159,28 @@ impl Mailroom {
         sharing: Sharing,
     ) -> Result<(Self, Recovery), MailroomError> {
         let homes = sharing.homes();
-        Self::open_by(root, Some(sharing), |index| {
+        Self::open_by(root, Some(sharing), Arc::default(), |index| {
             Spool::resume_at(root, disk, homes, index)
+        })
+    }
+
+    /// Opens the workspace, or this host's mirror, until `interrupt` is set: then the start ends with
+    /// [`SpoolError::Interrupted`], and the next one does what is left.
+    pub(crate) fn open_until(
+        interrupt: Arc<AtomicBool>,
+        root: &Path,
+        sharing: Option<Sharing>,
+    ) -> Result<(Self, Recovery), MailroomError> {
+        let homes = sharing.as_ref().map_or_else(Homes::of_all, Sharing::homes);
+        Self::open_by(root, sharing, interrupt, |index| {
+            Spool::resume_at(root, Arc::new(Os), homes, index)
         })
     }
 
     fn open_by(
         root: &Path,
         sharing: Option<Sharing>,
+        interrupt: Arc<AtomicBool>,
         open: impl FnOnce(&mut dyn Fold) -> Result<Opened, SpoolError>,
     ) -> Result<(Self, Recovery), MailroomError> {
         survive_size_limit();
@@ -176,7 +192,7 @@ impl Mailroom {
         if !config.users().is_empty() {
             keep_apart(root)?;
         }
-        let mut start = start::StartFold::default();
+        let mut start = start::StartFold::new(interrupt);
         let mut opened = open(&mut start)?;
         let last = match &sharing {
             Some(_) => start.last_record(root, opened.spool.head().seq)?,

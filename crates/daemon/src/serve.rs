@@ -10,6 +10,7 @@ mod signals;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use spool::SpoolError;
@@ -114,9 +115,15 @@ fn serve_host(
         .enable_all()
         .build();
     runtime.map_err(DaemonError::Setup)?.block_on(async {
-        // Set up before the workspace is opened: a signal during the recovery ends the daemon after it.
+        // Set up before the workspace is opened: a signal during the recovery ends that as well.
         let signals = Signals::listen(until).map_err(DaemonError::Setup)?;
-        let mut daemon = Daemon::open(root, sharing)?;
+        let mut daemon = match Daemon::open(root, sharing, signals.stops()) {
+            Err(DaemonError::Mailroom(MailroomError::Spool(SpoolError::Interrupted))) => {
+                tracing::info!("stopping; the next start does what is left");
+                return Ok(ServeEnd::Stopped);
+            }
+            opened => opened?,
+        };
         daemon.ready = Some(Box::new(ready));
         daemon.run(signals).await
     })
@@ -164,14 +171,15 @@ struct Daemon<'r> {
 }
 
 impl<'r> Daemon<'r> {
-    fn open(root: &Path, sharing: Option<Sharing>) -> Result<Self, DaemonError> {
+    fn open(
+        root: &Path,
+        sharing: Option<Sharing>,
+        interrupt: Arc<AtomicBool>,
+    ) -> Result<Self, DaemonError> {
         let clock = Clock::start();
         // The watcher reports paths as given, and a relative root would change its meaning with the working directory.
         let root = std::path::absolute(root).map_err(DaemonError::Setup)?;
-        let (mut mailroom, recovery) = match sharing {
-            Some(sharing) => Mailroom::open_shared(&root, sharing)?,
-            None => Mailroom::open(&root)?,
-        };
+        let (mut mailroom, recovery) = Mailroom::open_until(interrupt, &root, sharing)?;
         let log_rang = Arc::new(Notify::new());
         let bell = Arc::clone(&log_rang);
         mailroom.ring_by(move || bell.notify_one());

@@ -125,6 +125,9 @@ pub enum SpoolError {
         /// The log's answer.
         why: String,
     },
+    /// The caller wanted the start to end. The next start does what is left.
+    #[error("the start was interrupted")]
+    Interrupted,
     /// The caller's visitor refused a record of the ledger.
     #[error("record {seq} of the ledger was not understood")]
     Visit {
@@ -151,6 +154,7 @@ impl SpoolError {
             | SpoolError::Unfit { .. }
             | SpoolError::Replaced { .. }
             | SpoolError::Stopped { .. }
+            | SpoolError::Interrupted
             | SpoolError::Visit { .. } => false,
         }
     }

@@ -4,6 +4,7 @@
 
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::delivery::{Backlog, Heads, Lane, Pass, items_of};
 use crate::ledger::read::{LedgerPosition, LedgerRecord};
@@ -18,8 +19,11 @@ use crate::spool::Spool;
 use crate::{Digest, Entry, Homes, SpoolError, VisitError, lock};
 use disk::Disk;
 
+/// The most files that a start makes between two looks at its interrupt: a fraction of a second.
+const SLICE_FILES: usize = 128;
+
 /// The findings and repairs of a start, for the operator.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Recovery {
     /// The number of records in the ledger.
     pub records: u64,
@@ -69,6 +73,7 @@ impl Spool {
         fold: &mut dyn Fold,
     ) -> Result<Opened, SpoolError> {
         let mut start = Start::read(root, disk, homes)?;
+        start.interrupt = fold.interrupt();
         let owed = |heads: &Heads| start.backlog.owed(&start.root, heads);
         let with = (&owed as Owed<'_>, Checked::Whole);
         let (mut taken, passed_over) = load_newest(&start.root, with, u64::MAX, fold)?;
@@ -160,6 +165,7 @@ struct Start {
     root: OpenRoot,
     lock: LockGuard,
     backlog: Backlog,
+    interrupt: Arc<AtomicBool>,
 }
 
 impl Start {
@@ -171,6 +177,7 @@ impl Start {
             root,
             lock,
             backlog,
+            interrupt: Arc::default(),
         })
     }
 
@@ -185,12 +192,18 @@ impl Start {
             root,
             lock,
             mut backlog,
+            interrupt,
         } = self;
+        let go_on = || match interrupt.load(Ordering::Relaxed) {
+            true => Err(SpoolError::Interrupted),
+            false => Ok(()),
+        };
         let read = |record: LedgerRecord| {
             let read = ahead(&record.entry);
             (record, read)
         };
-        let mut admit = |record: &ReadRecord| admit(&root, &mut backlog, record);
+        let mut admit =
+            |record: &ReadRecord| go_on().and_then(|()| admit(&root, &mut backlog, record));
         let (mut ledger, torn) = Ledger::open(
             Arc::clone(&root.disk),
             &root.layout,
@@ -218,17 +231,20 @@ impl Start {
             _lock: lock,
         };
         spool.lanes.replace_cursors(&spool.root, &doubts.lost)?;
-        let pass = spool.deliver(0)?;
+        let mut pass = spool.deliver_up_to(SLICE_FILES, 0)?;
+        while !spool.is_delivered() {
+            // What is delivered has its notes: nothing arrives twice.
+            go_on()?;
+            pass = pass.and(spool.deliver_up_to(SLICE_FILES, 0)?);
+        }
         let recovery = Recovery {
             records,
             torn,
-            snapshot: None,
-            snapshot_bytes: 0,
-            passed_over: Vec::new(),
             new_boot: doubts.new_boot,
             cursors_lost: doubts.lost,
             notes_lost: doubts.notes_lost,
             pass,
+            ..Recovery::default()
         };
         Ok(Opened { spool, recovery })
     }

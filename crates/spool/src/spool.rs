@@ -191,7 +191,7 @@ impl Spool {
         self.deliver_up_to(self.slice_max, now)
     }
 
-    fn deliver_up_to(&mut self, files_max: usize, now: u64) -> Result<Pass, SpoolError> {
+    pub(crate) fn deliver_up_to(&mut self, files_max: usize, now: u64) -> Result<Pass, SpoolError> {
         self.ledger.stopped()?;
         let pass = self.lanes.pass(&self.root, &self.judged, now, files_max);
         self.checkpoint_if_due()?;

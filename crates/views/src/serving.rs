@@ -55,7 +55,7 @@ fn advice(error: &SpoolError) -> (Exit, &'static str, &'static str) {
                 "settled doctor",
             )
         }
-        SpoolError::Io { .. } | SpoolError::NotTaken { .. } => (
+        SpoolError::Io { .. } | SpoolError::NotTaken { .. } | SpoolError::Interrupted => (
             Exit::Failed,
             "; nothing was lost, the next start does the rest",
             "settled serve",

@@ -12,7 +12,7 @@ use super::{Mailroom, MailroomError};
 
 /// Accepts the ledger that ends with `head`, records who did it and why, and returns the record's number.
 pub fn accept(root: &Path, head: Digest, by: String, reason: String) -> Result<u64, MailroomError> {
-    let (mut mailroom, recovery) = Mailroom::open_by(root, None, |index| {
+    let (mut mailroom, recovery) = Mailroom::open_by(root, None, Arc::default(), |index| {
         Spool::accept(root, Arc::new(Os), head, index)
     })?;
     let event = Event::LedgerAccepted(LedgerAccepted {

@@ -3,6 +3,7 @@
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use chrono::DateTime;
@@ -25,9 +26,20 @@ pub(super) struct StartFold {
     next: Instant,
     /// The last ends of the ledger before a record, once [`Self::last_record`] has read them.
     pub(super) past: PastHeads,
+    interrupt: Arc<AtomicBool>,
 }
 
 impl StartFold {
+    pub(super) fn new(interrupt: Arc<AtomicBool>) -> Self {
+        Self {
+            index: LedgerIndex::default(),
+            lines: 0,
+            next: Instant::now() + PAUSE,
+            past: PastHeads::default(),
+            interrupt,
+        }
+    }
+
     /// Reads from the ledger's last record, number `seq`, what limits later records, and from the end of the ledger as
     /// many records as others' histories are compared with.
     pub(super) fn last_record(&mut self, root: &Path, seq: u64) -> Result<LastRecord, SpoolError> {
@@ -55,17 +67,6 @@ fn of_entry(entry: &Entry) -> Result<LastRecord, VisitError> {
         at: DateTime::parse_from_rfc3339(&entry.at)?.to_utc(),
         names_host: entry.host.is_some(),
     })
-}
-
-impl Default for StartFold {
-    fn default() -> Self {
-        Self {
-            index: LedgerIndex::default(),
-            lines: 0,
-            next: Instant::now() + PAUSE,
-            past: PastHeads::default(),
-        }
-    }
 }
 
 impl Fold for StartFold {
@@ -120,6 +121,10 @@ impl Fold for StartFold {
             }
         });
         self.index.restore(&mut told, rows)
+    }
+
+    fn interrupt(&self) -> Arc<AtomicBool> {
+        Arc::clone(&self.interrupt)
     }
 }
 

@@ -1,6 +1,7 @@
 //! `serve --once`: judges and delivers what there is, and ends.
 
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 use spool::SpoolError;
@@ -48,7 +49,7 @@ pub struct ServedOnce {
 
 /// Judges and delivers everything there is, waits for unfinished files, then stops.
 pub fn serve_once(root: &Path) -> Result<Tally, DaemonError> {
-    let mut daemon = Daemon::open(root, None)?;
+    let mut daemon = Daemon::open(root, None, Arc::default())?;
     daemon.serve_once(0)
 }
 
@@ -60,7 +61,7 @@ pub fn serve_shared_once(
     sharing: Sharing,
     end: u64,
 ) -> Result<ServedOnce, DaemonError> {
-    let mut daemon = Daemon::open(root, Some(sharing))?;
+    let mut daemon = Daemon::open(root, Some(sharing), Arc::default())?;
     let tally = daemon.serve_once(end)?;
     let standing = daemon.mailroom.standing().cloned();
     Ok(ServedOnce {

@@ -2,6 +2,7 @@
 
 use std::io::{self, IsTerminal as _};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::Notify;
@@ -24,6 +25,8 @@ pub(super) struct Signals {
     is_at_terminal: bool,
     /// Rings at the end of standard input, if that ends the daemon.
     input: Arc<Notify>,
+    /// Set by whatever ends the daemon, for the recovery, which waits for nothing.
+    stops: Arc<AtomicBool>,
 }
 
 /// The request that a signal makes.
@@ -39,24 +42,40 @@ impl Signals {
     /// Handles the signals from now on; none of them ends the process any more.
     pub(super) fn listen(until: Until) -> io::Result<Self> {
         let input = Arc::new(Notify::new());
+        let stops = Arc::new(AtomicBool::new(false));
         match until {
             Until::Signal => {}
             Until::EndOfInput => {
-                let ended = Arc::clone(&input);
+                let (ended, stops) = (Arc::clone(&input), Arc::clone(&stops));
                 std::thread::spawn(move || {
                     // Input that cannot be read counts as ended.
                     let _ = io::copy(&mut io::stdin(), &mut io::sink());
+                    stops.store(true, Ordering::Relaxed);
                     ended.notify_one();
                 });
             }
+        }
+        let is_at_terminal = io::stdin().is_terminal() || io::stderr().is_terminal();
+        let hangup = is_at_terminal.then_some(SignalKind::hangup());
+        for kind in [SignalKind::interrupt(), SignalKind::terminate()]
+            .into_iter()
+            .chain(hangup)
+        {
+            signal_hook::flag::register(kind.as_raw_value(), Arc::clone(&stops))?;
         }
         Ok(Self {
             interrupt: signal(SignalKind::interrupt())?,
             terminate: signal(SignalKind::terminate())?,
             hangup: signal(SignalKind::hangup())?,
-            is_at_terminal: io::stdin().is_terminal() || io::stderr().is_terminal(),
+            is_at_terminal,
             input,
+            stops,
         })
+    }
+
+    /// Returns a flag that is set once a request to stop arrives.
+    pub(super) fn stops(&self) -> Arc<AtomicBool> {
+        Arc::clone(&self.stops)
     }
 
     /// Waits for the next request. At a terminal a hang-up means that it is gone; elsewhere it asks for a reload.
@@ -67,6 +86,26 @@ impl Signals {
             _ = self.terminate.recv() => Heard::Stop,
             () = self.input.notified() => Heard::Stop,
             _ = self.hangup.recv() => if self.is_at_terminal { Heard::Stop } else { Heard::Reload },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_signal_is_known_to_a_recovery_that_waits_for_nothing() {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .expect("a runtime");
+        let _entered = runtime.enter();
+        for kind in [SignalKind::interrupt(), SignalKind::terminate()] {
+            let stops = Signals::listen(Until::Signal).expect("signals").stops();
+            assert!(!stops.load(Ordering::Relaxed));
+            signal_hook::low_level::raise(kind.as_raw_value()).expect("a signal");
+            assert!(stops.load(Ordering::Relaxed), "{kind:?}");
         }
     }
 }

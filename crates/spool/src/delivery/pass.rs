@@ -46,7 +46,7 @@ pub struct Pass {
 
 impl Pass {
     /// Merges two passes.
-    pub(super) fn and(mut self, other: Pass) -> Pass {
+    pub(crate) fn and(mut self, other: Pass) -> Pass {
         self.delivered += other.delivered;
         self.put_away += other.put_away;
         self.parked.extend(other.parked);

@@ -13,6 +13,7 @@ pub(crate) mod make;
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 pub use crate::ledger::read::Ahead;
 use crate::root::OpenRoot;
@@ -56,6 +57,10 @@ pub trait Fold {
     ) -> Result<(), VisitError>;
     /// Forgets the new rows: a snapshot now has them among `rows`.
     fn rest_on(&mut self, rows: &Arc<Rows>);
+    /// Returns a flag that is set once the start should end as soon as possible; by default it never is.
+    fn interrupt(&self) -> Arc<AtomicBool> {
+        Arc::default()
+    }
 }
 
 /// A snapshot that was passed over.

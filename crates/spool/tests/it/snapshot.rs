@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::io;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, ThreadId};
 
 use spool::{
@@ -79,18 +80,24 @@ pub(crate) fn written() -> Workspace {
 const NEWEST: &str = ".settled/snapshots/00000000000000000008.snapshot";
 const OLDER: &str = ".settled/snapshots/00000000000000000004.snapshot";
 
-/// Notes each record it adds, and whether it was read ahead on another thread.
-struct Listening(State, Vec<(u64, bool)>);
+/// Notes each record it adds, and whether it was read ahead on another thread. Interrupts the start at a record.
+#[derive(Default)]
+struct Listening {
+    state: State,
+    seen: Vec<(u64, bool)>,
+    interrupt: Arc<AtomicBool>,
+    interrupts_at: u64,
+}
 
 impl Fold for Listening {
     fn form(&self) -> String {
-        self.0.form()
+        self.state.form()
     }
     fn clear(&mut self) {
-        self.0.clear();
+        self.state.clear();
     }
     fn add(&mut self, entry: &Entry) -> Result<(), VisitError> {
-        self.0.add(entry)
+        self.state.add(entry)
     }
     fn ahead(&self) -> fn(&Entry) -> Option<Ahead> {
         |_| Some(Box::new(thread::current().id()))
@@ -98,24 +105,30 @@ impl Fold for Listening {
     fn add_ahead(&mut self, entry: &Entry, ahead: Option<&Ahead>) -> Result<(), VisitError> {
         let reader = ahead.and_then(|ahead| ahead.downcast_ref::<ThreadId>());
         let is_elsewhere = *reader.expect("what was read ahead") != thread::current().id();
-        self.1.push((entry.seq, is_elsewhere));
-        self.0.add(entry)
+        self.seen.push((entry.seq, is_elsewhere));
+        if entry.seq == self.interrupts_at {
+            self.interrupt.store(true, Ordering::Relaxed);
+        }
+        self.state.add(entry)
     }
     fn save(&self, line: &mut dyn FnMut(&[u8]) -> io::Result<()>) -> io::Result<()> {
-        self.0.save(line)
+        self.state.save(line)
     }
     fn new_rows(&self) -> Vec<(RowKey, &[u8])> {
-        self.0.new_rows()
+        self.state.new_rows()
     }
     fn rest_on(&mut self, rows: &Arc<Rows>) {
-        self.0.rest_on(rows);
+        self.state.rest_on(rows);
     }
     fn restore(
         &mut self,
         lines: &mut dyn Iterator<Item = Vec<u8>>,
         rows: &Arc<Rows>,
     ) -> Result<(), VisitError> {
-        self.0.restore(lines, rows)
+        self.state.restore(lines, rows)
+    }
+    fn interrupt(&self) -> Arc<AtomicBool> {
+        Arc::clone(&self.interrupt)
     }
 }
 
@@ -123,11 +136,11 @@ impl Fold for Listening {
 fn a_start_reads_only_what_follows_the_snapshot_and_much_of_it_on_other_threads() {
     let workspace = written();
     let start = || {
-        let mut fold = Listening(State::default(), Vec::new());
+        let mut fold = Listening::default();
         let opened = Spool::resume(workspace.root(), disk(), &mut fold).expect("a start");
         assert_eq!(opened.recovery.snapshot, Some(8));
-        assert_eq!(fold.0, whole(&workspace));
-        (opened, fold.1)
+        assert_eq!(fold.state, whole(&workspace));
+        (opened, fold.seen)
     };
     let (opened, seen) = start();
     assert_eq!(opened.recovery.records, 12);
@@ -143,6 +156,39 @@ fn a_start_reads_only_what_follows_the_snapshot_and_much_of_it_on_other_threads(
     let (_, seen) = start();
     let expected: Vec<(u64, bool)> = (9..=29).map(|seq| (seq, true)).collect();
     assert_eq!(seen, expected);
+}
+
+#[test]
+fn an_interrupted_start_ends_before_its_work_is_done_and_the_next_one_does_the_rest_once() {
+    let workspace = Workspace::new(&["claude", "codex"]);
+    let records = 3000;
+    let mut spool = resumed(&workspace, BOOT).spool;
+    let drafts = (0..records).map(|number| notice(inbox("codex"), &format!("{number}.yaml"), "a"));
+    spool.commit(1, drafts.collect()).expect("a commit");
+    drop(spool);
+    let start = |interrupts_at| {
+        let mut fold = Listening {
+            interrupts_at,
+            ..Listening::default()
+        };
+        let opened = Spool::resume(workspace.root(), disk(), &mut fold);
+        (opened.map(|opened| opened.recovery.pass), fold.seen.len())
+    };
+    let is_interrupted = |pass| matches!(pass, Err(SpoolError::Interrupted));
+    let made = || workspace.show("agents/codex/inbox").len();
+    // During the reading nothing is delivered, and during the delivery a part.
+    let (pass, seen) = start(10);
+    assert!(is_interrupted(pass));
+    assert_eq!((seen, made()), (10, 0));
+    let (pass, seen) = start(records);
+    assert!(is_interrupted(pass));
+    let before = made();
+    assert_eq!(seen as u64, records);
+    assert!(0 < before && before < 3000, "{before}");
+    let (pass, _) = start(0);
+    let pass = pass.expect("a start");
+    assert_eq!((before + pass.delivered, made()), (3000, 3000));
+    assert_eq!((pass.redelivered, pass.came_back), (vec![], vec![]));
 }
 
 #[test]

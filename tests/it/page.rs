@@ -486,20 +486,24 @@ fn a_decision_on_the_page_is_the_order_of_the_command() {
     let page = Page::open(&mailroom, &["--act", "--by", "ann"]);
     let key = "#86 claude -> codex";
     let place = format!("/review?key={}", encoded(key));
-    let form = values(&page.get(&place).body, "name=\"form\" value")[0].clone();
-    let decide = |form: &str, act: &str, reason: &str| {
+    let drawn = page.get(&place).body;
+    let form = values(&drawn, "name=\"form\" value")[0].clone();
+    let order_of = |html: &str| values(html, "name=\"order\" value")[0].clone();
+    let order = order_of(&drawn);
+    let decide = |form: &str, order: &str, act: &str, reason: &str| {
         page.post(&[
             ("form", form),
+            ("order", order),
             ("key", key),
             ("act", act),
             ("reason", reason),
         ])
     };
     // A form of another page, no reason, and a decision that the rules decline.
-    assert_eq!(decide("0", "reopen", "because").status, 403);
-    assert_eq!(decide(&form, "reopen", " ").status, 409);
-    assert_eq!(decide(&form, "approve", "because").status, 409);
-    let declined = decide(&form, "cancel", "because");
+    assert_eq!(decide("0", &order, "reopen", "because").status, 403);
+    assert_eq!(decide(&form, &order, "reopen", " ").status, 409);
+    assert_eq!(decide(&form, &order, "approve", "because").status, 409);
+    let declined = decide(&form, &order, "cancel", "because");
     assert_eq!(declined.status, 409);
     let code = mailroom.run(&["review", "cancel", "86", "--reason", "because"]);
     let code = said(&code);
@@ -526,7 +530,8 @@ fn a_decision_on_the_page_is_the_order_of_the_command() {
     for body in [&declined.body, &page.get(&place).body] {
         assert!(!body.contains("http-equiv=\"refresh\""), "{body}");
     }
-    let done = decide(&form, "reopen", "the reviewer was cut off");
+    let again = order_of(&declined.body);
+    let done = decide(&form, &again, "reopen", "the reviewer was cut off");
     assert_eq!(done.status, 303, "{}", done.body);
     assert_eq!(mailroom.status()["reviews"][0]["phase"], "awaiting");
     let log = mailroom.run(&["log"]);

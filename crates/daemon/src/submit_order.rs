@@ -79,8 +79,14 @@ pub struct OrderEntry {
 
 /// Submits an order and waits for its record. An order that is not processed in time stays in place.
 pub fn submit(root: &Path, event: Event) -> Result<OrderEntry, SubmitError> {
+    submit_as(root, workspace::clock::new_order_id(), event)
+}
+
+/// Submits an order under an id of the caller's. An id counts once: an order whose id the ledger knows is removed without
+/// effect, and so is [`SubmitError::Gone`].
+pub fn submit_as(root: &Path, id: MessageId, event: Event) -> Result<OrderEntry, SubmitError> {
     orders::check(&event).map_err(SubmitError::Unfit)?;
-    let (id, now) = (workspace::clock::new_order_id(), workspace::clock::now());
+    let now = workspace::clock::now();
     // Opened before the order is written, so that its record comes later. A user who may not write orders may not read
     // the ledger either and should get the error about writing, so this result is checked later.
     let tail = Tail::open(root, Since::End);

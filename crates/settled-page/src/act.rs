@@ -1,13 +1,12 @@
 //! A person's decisions: gives the same orders as `settled review` and `settled thread`, and refuses what they refuse.
 //! The page decides nothing.
 
-use std::path::PathBuf;
-
 use axum::extract::{Form, State};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse as _, Redirect, Response};
-use daemon::submit_order;
-use message_schema::id::FindingId;
+use cockpit::Follower;
+use daemon::submit_order::{self, SubmitError};
+use message_schema::id::{FindingId, MessageId};
 use review::{Act, DeclinedEvent, Event, EventRecord, PersonsDecision, Which};
 use serde::Deserialize;
 use workspace::orders::{self, TEXT_MAX};
@@ -16,7 +15,7 @@ use workspace::{directory, users};
 use crate::Args;
 use crate::door::is_same;
 use crate::draw::review::shown;
-use crate::draw::{self, Outcome};
+use crate::draw::{self, Look, Outcome};
 use crate::site::no_page;
 use crate::state::{PageError, Site};
 
@@ -24,6 +23,9 @@ use crate::state::{PageError, Site};
 #[derive(Debug, Deserialize)]
 pub(crate) struct Decision {
     form: String,
+    /// The id of the order, which the page drew into the form.
+    #[serde(default)]
+    order: String,
     key: String,
     act: String,
     #[serde(default)]
@@ -58,12 +60,13 @@ pub(crate) async fn act(State(site): State<Site>, Form(decision): Form<Decision>
         let fix = "Start settled page with --act to decide here";
         return draw::refusal(StatusCode::FORBIDDEN, why, fix);
     };
-    if !is_same(&decision.form, &site.keys.form) {
+    let order = MessageId::new(decision.order.as_str()).ok();
+    let Some(order) = order.filter(|_| is_same(&decision.form, &site.keys.form)) else {
         tracing::warn!("refused: the form is not one of this page's");
         let why = "the form is not one that this page drew";
         let fix = "Load the review again and decide there";
         return draw::refusal(StatusCode::FORBIDDEN, why, fix);
-    }
+    };
     match directory::agent_of_this_user(&site.root) {
         Ok(None) => {}
         Ok(Some(agent)) => {
@@ -89,7 +92,7 @@ pub(crate) async fn act(State(site): State<Site>, Form(decision): Form<Decision>
     };
     let place = draw::address(&decision.key);
     let given = match event(&decision, which, &by) {
-        Ok(event) => give(site.root.clone(), event).await,
+        Ok(event) => give(&site, order, event).await,
         Err(outcome) => Err(outcome),
     };
     match given {
@@ -134,8 +137,9 @@ fn event(decision: &Decision, which: Which, by: &str) -> Result<Event, Outcome> 
 }
 
 /// Gives the order and waits for its record, as the commands do.
-async fn give(root: PathBuf, event: Event) -> Result<(), Outcome> {
-    let given = tokio::task::spawn_blocking(move || submit_order::submit(&root, event));
+async fn give(site: &Site, order: MessageId, event: Event) -> Result<(), Outcome> {
+    let (root, id) = (site.root.clone(), order.clone());
+    let given = tokio::task::spawn_blocking(move || submit_order::submit_as(&root, id, event));
     match given.await {
         Ok(Ok(heard)) => match heard.record {
             EventRecord::Happened(_) => Ok(()),
@@ -143,6 +147,17 @@ async fn give(root: PathBuf, event: Event) -> Result<(), Outcome> {
                 Err(Outcome(format!("{code}: {why}")))
             }
         },
+        Ok(Err(error @ SubmitError::Gone { .. })) => {
+            let is_known = move |follower: &Follower, _: &Look<'_>| {
+                follower.standing().index.state().has_order(&order)
+            };
+            Err(Outcome(match site.look(is_known).await {
+                Ok(true) => "this form was sent before, and its order counts once; decide again \
+                             here if you mean another"
+                    .to_owned(),
+                Ok(false) | Err(_) => error.to_string(),
+            }))
+        }
         Ok(Err(error)) => Err(Outcome(error.to_string())),
         Err(_) => Err(Outcome(
             "the order broke off; look before you repeat it".to_owned(),

@@ -34,6 +34,8 @@
     }
     for (const { name, value } of [...now.attributes]) {
       if (name === 'hidden' && old.classList.contains('copy')) continue;
+      // A form gives one order, whatever is drawn between two clicks on its button.
+      if (name === 'value' && old.name === 'order') continue;
       if (old.getAttribute(name) !== value) old.setAttribute(name, value);
     }
     if (old.nodeName === 'INPUT' || old.nodeName === 'SELECT') return;

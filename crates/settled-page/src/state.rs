@@ -87,6 +87,7 @@ impl Site {
                 spell: &spell,
                 by: site.by.as_deref(),
                 form: &site.keys.form,
+                order: clock::new_order_id,
             };
             Ok(see(&follower, &look))
         });

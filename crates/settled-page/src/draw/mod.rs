@@ -15,6 +15,7 @@ use cockpit::Urgency;
 use cockpit::words::with_short_commits;
 use inspect::status::fix::{FixCommand, Spell};
 use maud::{DOCTYPE, Markup, html};
+use message_schema::id::MessageId;
 use message_schema::line;
 use workspace::clock;
 
@@ -34,6 +35,8 @@ pub(crate) struct Look<'a> {
     pub(crate) by: Option<&'a str>,
     /// The token that every form carries.
     pub(crate) form: &'a str,
+    /// Makes the id of the order that a form gives, so that a form that is sent twice gives one order.
+    pub(crate) order: fn() -> MessageId,
 }
 
 /// The reason why a decision was not recorded, for the person who tried.

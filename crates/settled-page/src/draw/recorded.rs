@@ -8,7 +8,7 @@ use axum::response::Response;
 use chrono::TimeDelta;
 use cockpit::Follower;
 use maud::Markup;
-use message_schema::id::AgentName;
+use message_schema::id::{AgentName, MessageId};
 
 use self::recorded_workspace::{at, check, workspace};
 use super::overview::Asked;
@@ -27,6 +27,7 @@ fn look(by: Option<&'static str>) -> Look<'static> {
         spell: &spelled,
         by,
         form: "0f0f",
+        order: || MessageId::new("order-1").expect("an id"),
     }
 }
 

@@ -273,6 +273,7 @@ fn form(
     html! {
         form method="post" action="/act" .decide {
             input type="hidden" name="form" value=(look.form);
+            input type="hidden" name="order" value=((look.order)());
             input type="hidden" name="key" value=(review);
             @if let Some(thread) = thread { input type="hidden" name="thread" value=(thread); }
             label { "Decision " select name="act" {

@@ -284,7 +284,7 @@ fn decide_pushes(repository: &Path, script: &str) {
 }
 
 #[test]
-fn the_first_host_has_joined_once_the_log_has_its_record() {
+fn a_first_host_has_joined_once_the_log_has_its_record() {
     let hosts = Hosts::apart();
     let (log, repository) = (hosts.log("ledger.git"), hosts.path("ledger.git"));
     let join = ["join", &log, "--as", "tower", "--agents", "claude"];

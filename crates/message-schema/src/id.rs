@@ -283,12 +283,12 @@ fn is_conversation_id(text: &str) -> bool {
 }
 
 fn is_inner_path(text: &str) -> bool {
-    !text.is_empty()
-        && text.chars().count() <= 1024
-        && !text.chars().any(char::is_control)
-        && text
-            .split('/')
-            .all(|part| !part.is_empty() && part != "." && part != "..")
+    text.chars().count() <= 1024 && stays_below(text)
+}
+
+/// True if the path leads from a directory to something below it, by names alone.
+pub(crate) fn stays_below(path: &str) -> bool {
+    !path.contains(char::is_control) && path.split('/').all(|part| !matches!(part, "" | "." | ".."))
 }
 
 #[cfg(test)]

@@ -1,15 +1,22 @@
 //! The patterns of our schemas. Nearly all are a sequence of character classes with repetition counts: those are
-//! compared character by character, and only the others need a regular expression.
+//! compared character by character. Paths are compared part by part, and only the others need a regular expression.
 
 use std::sync::OnceLock;
 
 use regex_lite::Regex;
+
+use crate::id::stays_below;
+
+/// A part of a path in a schema: neither empty nor `.` nor `..`, and without control characters.
+const PART: &str = r"([^/.\u0000-\u001f\u007f-\u009f]|\.[^/.\u0000-\u001f\u007f-\u009f]|\.\.[^/\u0000-\u001f\u007f-\u009f])[^/\u0000-\u001f\u007f-\u009f]*";
 
 /// A pattern, compiled.
 #[derive(Debug)]
 pub(super) enum Pattern {
     /// These runs from beginning to end, and nothing else.
     Row(Vec<Run>),
+    /// A path, of which a message may have hundreds.
+    Path,
     /// Anything else. A program that never meets such a value never compiles it.
     Other {
         source: String,
@@ -36,6 +43,7 @@ impl Pattern {
     pub(super) fn of(source: &str) -> Self {
         match row(source) {
             Some(runs) if needs_no_way_back(&runs) => Self::Row(runs),
+            None if source == format!("^{PART}(/{PART})*$") => Self::Path,
             Some(_) | None => Self::Other {
                 source: source.to_owned(),
                 compiled: OnceLock::new(),
@@ -54,6 +62,7 @@ impl Pattern {
                 let mut rest = text.chars();
                 runs.iter().all(|run| run.take(&mut rest)) && rest.next().is_none()
             }
+            Self::Path => stays_below(text),
             Self::Other { source, compiled } => compiled
                 .get_or_init(|| {
                     Regex::new(source).expect("a pattern of ours is a regular expression")
@@ -222,6 +231,7 @@ mod tests {
             "2026-02-13T10:00:00Z",
             "86",
             "src/a.rs",
+            "../.a/..b/.",
             "conv-20260213-a-b-1",
             "10 - 20",
             "p@x:1+y",
@@ -269,11 +279,13 @@ mod tests {
     }
 
     #[test]
-    fn a_pattern_is_a_row_unless_it_has_a_choice_or_a_way_back() {
+    fn a_pattern_is_a_row_or_a_path_unless_it_has_a_choice_or_a_way_back() {
         let is_row = |source: &str| matches!(Pattern::of(source), Pattern::Row(_));
         for source in patterns() {
             let has_way_back = source.contains('(') || source.starts_with("^conv-");
             assert_eq!(is_row(&source), !has_way_back, "{source}");
+            let is_path = matches!(Pattern::of(&source), Pattern::Path);
+            assert_eq!(is_path, source.contains("(/"), "{source}");
         }
         for source in [
             "^(a|b)$",

@@ -1,12 +1,23 @@
 //! The places in a document, and the ways in which it breaks its schema.
 
-/// One step from a document's root to a value in it.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Step {
+/// One step from a document's root to a value in it. A walk, which rarely has a place to report, borrows the names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Step<Name = String> {
     /// Into the field of a mapping.
-    Key(String),
+    Key(Name),
     /// To an item of a list, from 0.
     Index(usize),
+}
+
+impl Step<&str> {
+    /// Returns the path that these steps are.
+    pub fn path(steps: &[Self]) -> Vec<Step> {
+        let step = |step: &Self| match *step {
+            Step::Key(name) => Step::Key(name.to_owned()),
+            Step::Index(index) => Step::Index(index),
+        };
+        steps.iter().map(step).collect()
+    }
 }
 
 /// One way in which a document breaks its schema.

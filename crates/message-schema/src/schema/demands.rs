@@ -120,15 +120,15 @@ impl Demands {
 }
 
 /// The judgement of one document.
-struct Judging {
+struct Judging<'v> {
     /// The path to the current value.
-    path: Vec<Step>,
+    path: Vec<Step<&'v str>>,
     breaches: Vec<Breach>,
     enough: usize,
 }
 
-impl Judging {
-    fn value(&mut self, demands: &Demands, value: &Value) {
+impl<'v> Judging<'v> {
+    fn value(&mut self, demands: &Demands, value: &'v Value) {
         if !demands.kinds.is_empty() && !demands.kinds.iter().any(|kind| kind.is_of(value)) {
             self.broken("type");
         }
@@ -192,7 +192,7 @@ impl Judging {
         }
     }
 
-    fn items(&mut self, demands: &Demands, items: &[Value]) {
+    fn items(&mut self, demands: &Demands, items: &'v [Value]) {
         let length = items.len() as u64;
         if demands.items_min.is_some_and(|min| length < min) {
             self.broken("minItems");
@@ -211,11 +211,11 @@ impl Judging {
         }
     }
 
-    fn fields(&mut self, demands: &Demands, fields: &Map<String, Value>) {
+    fn fields(&mut self, demands: &Demands, fields: &'v Map<String, Value>) {
         for field in &demands.required {
             if !fields.contains_key(field) {
                 self.breaches.push(Breach::Missing {
-                    at: self.path.clone(),
+                    at: Step::path(&self.path),
                     field: field.clone(),
                 });
             }
@@ -225,17 +225,17 @@ impl Judging {
                 return;
             }
             if let Some(of_field) = demands.field(name) {
-                self.below(Step::Key(name.clone()), of_field, value);
+                self.below(Step::Key(name), of_field, value);
             } else if demands.is_closed {
                 self.breaches.push(Breach::Unknown {
-                    at: self.path.clone(),
+                    at: Step::path(&self.path),
                     field: name.clone(),
                 });
             }
         }
     }
 
-    fn below(&mut self, step: Step, demands: &Demands, value: &Value) {
+    fn below(&mut self, step: Step<&'v str>, demands: &Demands, value: &'v Value) {
         self.path.push(step);
         self.value(demands, value);
         self.path.pop();
@@ -243,7 +243,7 @@ impl Judging {
 
     fn broken(&mut self, keyword: &'static str) {
         self.breaches.push(Breach::Broken {
-            at: self.path.clone(),
+            at: Step::path(&self.path),
             keyword,
         });
     }

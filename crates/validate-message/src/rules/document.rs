@@ -12,6 +12,7 @@ use message_schema::{Code, Level, Place, Schema, coerce};
 use serde::de::DeserializeOwned;
 
 use super::suggestions::{Wrong, as_in, lead};
+use super::walk::{Presence, Walk};
 use crate::found::Found;
 use crate::suggest::{nearest, synonym};
 use crate::violation::{Source, Violation, shown};
@@ -60,8 +61,14 @@ impl Document<'_> {
         let mut breaches = self.schema.breaches(&value);
         breaches.retain(|breach| !is_admitted(breach));
         let (told, misspelt) = self.tell(&breaches, found);
-        self.tell_unknown(&misspelt, found);
-        self.tell_suspicious(&told, found);
+        let mut walk = Walk {
+            document: self,
+            misspelt: &misspelt,
+            refused: &told,
+            path: Vec::new(),
+            found,
+        };
+        walk.node(self.root, self.schema.shape(), Presence::Required);
         if !breaches.is_empty() {
             return None;
         }

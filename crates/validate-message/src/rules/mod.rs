@@ -11,5 +11,6 @@ pub(crate) mod packet;
 mod suggestions;
 mod suspicious;
 mod unknown;
+mod walk;
 
 pub(crate) use document::{Document, dotted};

@@ -1,30 +1,17 @@
 //! Fields that the schema does not name: an error in the envelope, a warning in bodies and packets, allowed where the
 //! schema leaves a mapping free.
 
-use std::collections::BTreeSet;
-
 use message_schema::schema::{Shape, Step};
-use message_schema::yaml::{Content, Field, Node};
+use message_schema::yaml::{Field, Node};
 use message_schema::{Level, Schema};
 
 use super::Document;
-use super::document::{BreachKind, NO_REMARK, Path, below, dotted, is_remark, visible};
-use crate::found::Found;
+use super::document::{BreachKind, NO_REMARK, below, dotted, is_remark, visible};
+use super::walk::Walk;
 use crate::suggest::{nearest, synonym};
 use crate::violation::{Violation, shown};
 
 impl Document<'_> {
-    /// Reports every unknown field that is not already explained as misspelt.
-    pub(super) fn tell_unknown(&self, misspelt: &BTreeSet<Path>, found: &mut Found) {
-        let mut walk = Walk {
-            document: self,
-            misspelt,
-            path: Vec::new(),
-            found,
-        };
-        walk.node(self.root, self.schema.shape());
-    }
-
     fn unknown(&self, path: &[Step], field: &Field, absent: &[&str]) -> Violation {
         let mut text = format!(
             "`{}` is not a field of {}",
@@ -90,52 +77,16 @@ impl Document<'_> {
     }
 }
 
-/// A walk over tree and shape side by side.
-struct Walk<'a> {
-    document: &'a Document<'a>,
-    misspelt: &'a BTreeSet<Path>,
-    path: Path,
-    found: &'a mut Found,
-}
-
 impl Walk<'_> {
-    fn node(&mut self, node: &Node, shape: &Shape) {
-        match &node.content {
-            Content::Scalar(_) => {}
-            Content::List(items) => {
-                let Some(shape) = shape.items() else { return };
-                for (index, item) in items.iter().enumerate() {
-                    self.step(Step::Index(index), item, shape);
-                }
-            }
-            Content::Map(fields) => self.fields(node, fields, shape),
-        }
-    }
-
-    fn step(&mut self, step: Step, node: &Node, shape: &Shape) {
-        self.path.push(step);
-        self.node(node, shape);
-        self.path.pop();
-    }
-
-    fn fields(&mut self, mapping: &Node, fields: &[Field], shape: &Shape) {
-        let mut strangers = Vec::new();
-        for field in fields {
-            match shape.field(&field.key) {
-                Some((shape, _)) => self.step(Step::Key(field.key.clone()), &field.value, shape),
-                None if shape.is_free() => {}
-                None => strangers.push(field),
-            }
-        }
-        if strangers.is_empty() {
-            return;
-        }
+    /// Reports the fields of a mapping that its schema does not name.
+    pub(super) fn strangers(&mut self, mapping: &Node, strangers: &[&Field], shape: &Shape) {
         let absent: Vec<&str> = shape
             .names()
             .filter(|name| mapping.field(name).is_none())
             .collect();
+        let above = Step::path(&self.path);
         for field in strangers {
-            let path = below(&self.path, &field.key);
+            let path = below(&above, &field.key);
             if !self.misspelt.contains(&path) && !self.document.explained.contains(&path) {
                 if self.found.is_full(self.document.level_of_unknown()) {
                     return;

@@ -5,7 +5,7 @@ use message_schema::{Level, Message};
 
 use crate::found::Found;
 use crate::input::{Origin, PacketInput};
-use crate::rules;
+use crate::rules::{self, MisplacedFields};
 use crate::valid::Valid;
 use crate::violation::{Source, Violations};
 
@@ -35,8 +35,9 @@ pub fn is_packet(message: &Message) -> bool {
 
 fn judge(message: &Message, packet: PacketInput<'_>, origin: Origin) -> Result<Valid, Violations> {
     let mut found = Found::default();
-    let envelope = rules::envelope::check(message, origin, &mut found);
-    let body = rules::body::check(message, &mut found);
+    let misplaced = MisplacedFields::of(message);
+    let envelope = rules::envelope::check(message, &misplaced, origin, &mut found);
+    let body = rules::body::check(message, &misplaced, &mut found);
     let packet = rules::packet::check(message, packet, &mut found);
     rules::consistency::check(message, body.as_ref(), packet.as_ref(), &mut found);
     rules::gate::foresee(message, body.as_ref(), packet.as_ref(), &mut found);

@@ -8,13 +8,16 @@ use message_schema::schema::Step;
 use message_schema::yaml::{Node, Style};
 use message_schema::{Code, Malformed, Message, ReadBody, Schema};
 
-use super::Document;
 use super::document::BreachKind;
-use super::misplaced::MisplacedFields;
+use super::{Document, MisplacedFields};
 use crate::found::Found;
 use crate::violation::{Source, Violation};
 
-pub(crate) fn check(message: &Message, found: &mut Found) -> Option<Body> {
+pub(crate) fn check(
+    message: &Message,
+    misplaced: &MisplacedFields<'_>,
+    found: &mut Found,
+) -> Option<Body> {
     let kind = message.meant()?;
     match message.read_body() {
         // A review body without text breaks the envelope's rule for `body`, which reports it.
@@ -29,12 +32,7 @@ pub(crate) fn check(message: &Message, found: &mut Found) -> Option<Body> {
             found.push(syntax(message, malformed));
             None
         }
-        ReadBody::Mapping(mapping) => mapped(
-            kind.review()?,
-            mapping,
-            &MisplacedFields::of(message),
-            found,
-        ),
+        ReadBody::Mapping(mapping) => mapped(kind.review()?, mapping, misplaced, found),
     }
 }
 

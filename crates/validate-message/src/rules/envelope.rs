@@ -7,15 +7,18 @@ use message_schema::schema::{Breach, Step};
 use message_schema::yaml::Node;
 use message_schema::{Code, Message, Schema};
 
-use super::Document;
 use super::document::BreachKind;
-use super::misplaced::MisplacedFields;
-use super::nulls;
+use super::{Document, MisplacedFields, nulls};
 use crate::found::Found;
 use crate::input::Origin;
 use crate::violation::{Source, Violation};
 
-pub(crate) fn check(message: &Message, origin: Origin, found: &mut Found) -> Option<Envelope> {
+pub(crate) fn check(
+    message: &Message,
+    misplaced: &MisplacedFields<'_>,
+    origin: Origin,
+    found: &mut Found,
+) -> Option<Envelope> {
     if is_packet(message.root()) {
         let text = "this is a findings packet, not a message";
         found.push(
@@ -30,15 +33,13 @@ pub(crate) fn check(message: &Message, origin: Origin, found: &mut Found) -> Opt
         );
         return None;
     }
-    let misplaced = MisplacedFields::of(message);
-    let explained = misplaced.explained_in_envelope();
     let document = Document {
         root: message.root(),
         schema: Schema::Envelope,
         file: Source::Message,
         prefix: "",
         code,
-        explained,
+        explained: misplaced.explained_in_envelope(),
     };
     let is_letter = match origin {
         Origin::Outbox => false,

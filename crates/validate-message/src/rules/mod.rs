@@ -14,3 +14,4 @@ mod unknown;
 mod walk;
 
 pub(crate) use document::{Document, dotted};
+pub(crate) use misplaced::MisplacedFields;

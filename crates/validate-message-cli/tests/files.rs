@@ -271,14 +271,18 @@ fn the_daemon_s_letters_are_correct_where_it_delivers_them_and_nowhere_else() {
         let directory = root.path().join("agents/codex").join(place);
         fs::create_dir_all(&directory).expect("a directory");
         fs::write(directory.join("n.yaml"), &letter).expect("written");
-        let output = run(root.path(), &[&format!("agents/codex/{place}/n.yaml")], "");
         let is_delivery = place.contains("inbox") || place == "archive";
-        assert_eq!(
-            output.status.code(),
-            Some(if is_delivery { 0 } else { 1 }),
-            "{place}: {}",
-            stdout(&output)
-        );
+        let status = Some(if is_delivery { 0 } else { 1 });
+        let named = format!("agents/codex/{place}/n.yaml");
+        for (at, name) in [
+            (root.path(), named.as_str()),
+            (&directory, "n.yaml"),
+            (&directory, "./n.yaml"),
+        ] {
+            let output = run(at, &[name], "");
+            let told = stdout(&output);
+            assert_eq!(output.status.code(), status, "{place}, {name}: {told}");
+        }
     }
     assert_eq!(run(root.path(), &["-"], &letter).status.code(), Some(0));
     let handoff = letter.replace("type: notification", "type: handoff");

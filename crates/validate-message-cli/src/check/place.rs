@@ -10,11 +10,15 @@ use std::sync::OnceLock;
 /// reports are no messages.
 const MAILBOXES: [&str; 4] = ["inbox", "outbox", "sent", "archive"];
 
-/// Returns the absolute path. Asks for the working directory once per process: ten thousand files are checked from one
-/// directory.
-pub(crate) fn absolute(path: &Path) -> io::Result<PathBuf> {
+/// Returns the working directory. Asks for it once per process: ten thousand files are checked from one directory.
+fn here() -> Option<&'static Path> {
     static HERE: OnceLock<Option<PathBuf>> = OnceLock::new();
-    match HERE.get_or_init(|| std::env::current_dir().ok()) {
+    HERE.get_or_init(|| std::env::current_dir().ok()).as_deref()
+}
+
+/// Returns the absolute path.
+pub(crate) fn absolute(path: &Path) -> io::Result<PathBuf> {
+    match here() {
         Some(here) if path.is_relative() && !path.as_os_str().is_empty() => {
             std::path::absolute(here.join(path))
         }
@@ -56,14 +60,14 @@ pub(crate) fn workspace_around_mailbox(path: &Path) -> Option<&Path> {
 
 /// Returns whether the daemon delivers into the file's directory, or its reader archives finished messages there.
 pub(crate) fn is_behind_the_daemon(path: &Path) -> bool {
-    let is_one = |path: &Path| {
-        let directory = path.parent()?.file_name()?;
-        Some(directory == "inbox" || directory == "archive")
-    };
-    // A bare name does not say in which directory it is.
-    is_one(path)
-        .or_else(|| is_one(&absolute(path).ok()?))
-        .unwrap_or(false)
+    let directory = path.parent().and_then(|directory| {
+        // A bare name does not say in which directory it is.
+        let is_here = directory.components().all(|part| part == Component::CurDir);
+        if is_here { here() } else { Some(directory) }
+    });
+    directory
+        .and_then(Path::file_name)
+        .is_some_and(|name| name == "inbox" || name == "archive")
 }
 
 #[cfg(test)]

@@ -70,7 +70,7 @@ impl Severities {
         let configs = vec![Config::read(file)?];
         let by_directory = subjects
             .iter()
-            .map(|subject| (directory_of(subject), Some(0)))
+            .map(|subject| (directory_of(subject).to_owned(), Some(0)))
             .collect();
         Ok(Self {
             configs,
@@ -81,10 +81,12 @@ impl Severities {
     /// Reads the nearest file above each subject. The error is a text for people.
     pub(crate) fn nearest(subjects: &[Subject]) -> Result<Self, String> {
         let mut found = Self::default();
-        for subject in subjects {
-            let directory = directory_of(subject);
-            if !found.by_directory.contains_key(&directory) {
-                found.look_above(&directory)?;
+        // Files of one directory mostly come together.
+        let mut directories: Vec<&Path> = subjects.iter().map(directory_of).collect();
+        directories.dedup();
+        for directory in directories {
+            if !found.by_directory.contains_key(directory) {
+                found.look_above(directory)?;
             }
         }
         Ok(found)
@@ -120,7 +122,7 @@ impl Severities {
         }
         let Some(config) = self
             .by_directory
-            .get(&directory_of(subject))
+            .get(directory_of(subject))
             .copied()
             .flatten()
         else {
@@ -154,12 +156,12 @@ impl Severities {
     }
 }
 
-fn directory_of(subject: &Subject) -> PathBuf {
-    let directory = subject
+fn directory_of(subject: &Subject) -> &Path {
+    subject
         .place()
         .and_then(Path::parent)
-        .filter(|directory| !directory.as_os_str().is_empty());
-    directory.unwrap_or(Path::new(".")).to_owned()
+        .filter(|directory| !directory.as_os_str().is_empty())
+        .unwrap_or(Path::new("."))
 }
 
 impl Config {

@@ -30,6 +30,8 @@ pub(super) struct Demands {
     items: Option<Box<Demands>>,
     fields: Vec<(String, Demands)>,
     required: Vec<String>,
+    /// True if the mapping around this field requires it.
+    is_required: bool,
     /// True if fields that the schema does not name are breaches.
     is_closed: bool,
     /// A value that fits the first must fit the second too.
@@ -87,6 +89,9 @@ impl Demands {
                 "then" => {}
                 other => panic!("a schema of ours uses `{other}`, which is not implemented"),
             }
+        }
+        for (name, field) in &mut demands.fields {
+            field.is_required = demands.required.contains(name);
         }
         demands
     }
@@ -212,24 +217,33 @@ impl<'v> Judging<'v> {
     }
 
     fn fields(&mut self, demands: &Demands, fields: &'v Map<String, Value>) {
-        for field in &demands.required {
-            if !fields.contains_key(field) {
-                self.breaches.push(Breach::Missing {
-                    at: Step::path(&self.path),
-                    field: field.clone(),
-                });
-            }
-        }
+        let mut required = 0;
         for (name, value) in fields {
             if self.breaches.len() >= self.enough {
                 return;
             }
             if let Some(of_field) = demands.field(name) {
+                required += usize::from(of_field.is_required);
                 self.below(Step::Key(name), of_field, value);
             } else if demands.is_closed {
                 self.breaches.push(Breach::Unknown {
                     at: Step::path(&self.path),
                     field: name.clone(),
+                });
+            }
+        }
+        // Nothing is missing from nearly every mapping, and counting is cheaper than looking up each name.
+        if required < demands.required.len() {
+            self.missing(&demands.required, fields);
+        }
+    }
+
+    fn missing(&mut self, required: &[String], fields: &Map<String, Value>) {
+        for field in required {
+            if !fields.contains_key(field) {
+                self.breaches.push(Breach::Missing {
+                    at: Step::path(&self.path),
+                    field: field.clone(),
                 });
             }
         }

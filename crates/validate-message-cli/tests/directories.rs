@@ -95,6 +95,18 @@ fn without_mailboxes_every_file_that_is_called_so_is_a_message() {
 }
 
 #[test]
+fn a_directory_that_is_called_like_a_message_ends_in_a_separator() {
+    let root = tree(&["old.yaml/a.yaml"]);
+    assert_eq!(told(root.path(), &["old.yaml/"]), ["old.yaml/a.yaml"]);
+    assert_eq!(told(root.path(), &["."]), ["old.yaml/a.yaml"]);
+    let output = run(root.path(), &["old.yaml"], "");
+    let errors = String::from_utf8_lossy(&output.stderr);
+    let why = "old.yaml: cannot be read: it is a directory; a `/` after its name checks";
+    assert!(errors.starts_with(why), "{errors}");
+    assert_eq!(output.status.code(), Some(3));
+}
+
+#[test]
 fn ignored_files_are_left_out_unless_they_are_named() {
     let root = tree(&["d/a.yaml", "d/b.yaml", "d/e/c.yaml", "d/e/f.yaml"]);
     fs::write(root.path().join(".gitignore"), "b.yaml\n").expect("written");

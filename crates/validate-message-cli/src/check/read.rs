@@ -110,11 +110,18 @@ fn alone(packet: &[u8]) -> (Vec<Violation>, bool) {
 fn bytes(subject: &Subject, lookup: &Lookup) -> io::Result<Vec<u8>> {
     match (subject, &lookup.staged) {
         (Subject::Stdin(_), _) => read(io::stdin().lock()),
-        (Subject::File(path), _) => read_file(path),
+        (Subject::File(path), _) => read_file(path).map_err(with_advice),
         (Subject::Lost(_, why), _) => Err(io::Error::other(why.clone())),
         (Subject::Staged(blob), Some(staged)) => staged.read(blob),
         (Subject::Staged(_), None) => unreachable!("a blob comes out of the index"),
     }
+}
+
+fn with_advice(error: io::Error) -> io::Error {
+    if error.kind() != io::ErrorKind::IsADirectory {
+        return error;
+    }
+    io::Error::other("it is a directory; a `/` after its name checks the messages in it")
 }
 
 fn violations(

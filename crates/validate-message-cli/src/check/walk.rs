@@ -13,13 +13,20 @@ pub(crate) fn subjects(files: Vec<PathBuf>, stdin_filename: Option<&Path>) -> Ve
     for file in files {
         if file == Path::new("-") {
             subjects.push(Subject::Stdin(stdin_filename.map(Path::to_owned)));
-        } else if file.is_dir() {
+        } else if may_be_directory(&file) && file.is_dir() {
             subjects.extend(messages(&file));
         } else {
             subjects.push(Subject::File(file));
         }
     }
     subjects
+}
+
+/// Returns whether the argument is anything but the name of a message. Asking for the kind of a file takes more than half
+/// as long as opening and closing it, and there may be ten thousand.
+fn may_be_directory(argument: &Path) -> bool {
+    let ends_in_separator = argument.as_os_str().as_encoded_bytes().ends_with(b"/");
+    ends_in_separator || !place::is_named_as_message(argument)
 }
 
 /// The files found by a walk.

@@ -36,6 +36,8 @@ pub(super) struct Run {
 struct Class {
     ranges: Vec<(char, char)>,
     is_negated: bool,
+    /// A bit for each ASCII character of its ranges: a text has few others.
+    ascii: u128,
 }
 
 impl Pattern {
@@ -91,18 +93,27 @@ impl Run {
 }
 
 impl Class {
-    fn has(&self, c: char) -> bool {
-        self.ranges
-            .iter()
-            .any(|(first, last)| (*first..=*last).contains(&c))
-            != self.is_negated
+    fn of(ranges: Vec<(char, char)>, is_negated: bool) -> Self {
+        let ascii = ranges.iter().filter(|(first, _)| first.is_ascii());
+        let bits = |&(first, last): &(char, char)| {
+            (u128::MAX << u32::from(first)) & (u128::MAX >> (127 - u32::from(last).min(127)))
+        };
+        Self {
+            ascii: ascii.map(bits).fold(0, |all, bits| all | bits),
+            ranges,
+            is_negated,
+        }
     }
 
-    fn of_one(c: char) -> Self {
-        Self {
-            ranges: vec![(c, c)],
-            is_negated: false,
-        }
+    fn has(&self, c: char) -> bool {
+        let is_in_range = if c.is_ascii() {
+            (self.ascii >> u32::from(c)) & 1 == 1
+        } else {
+            self.ranges
+                .iter()
+                .any(|(first, last)| (*first..=*last).contains(&c))
+        };
+        is_in_range != self.is_negated
     }
 }
 
@@ -117,12 +128,13 @@ fn row(source: &str) -> Option<Vec<Run>> {
     let inner = source.strip_prefix('^')?.strip_suffix('$')?;
     let mut rest = inner.chars();
     let mut runs = Vec::new();
+    let of_one = |c: char| Class::of(vec![(c, c)], false);
     while let Some(c) = rest.next() {
         let class = match c {
             '[' => class(&mut rest)?,
-            '\\' => Class::of_one(escaped(&mut rest)?),
+            '\\' => of_one(escaped(&mut rest)?),
             '(' | ')' | '|' | '.' | '?' | '*' | '+' | '{' | '}' | ']' | '^' | '$' => return None,
-            c => Class::of_one(c),
+            c => of_one(c),
         };
         let (least, most) = times(&mut rest)?;
         runs.push(Run { class, least, most });
@@ -139,7 +151,7 @@ fn class(rest: &mut std::str::Chars<'_>) -> Option<Class> {
     let mut ranges = Vec::new();
     loop {
         let first = match rest.next()? {
-            ']' => return Some(Class { ranges, is_negated }),
+            ']' => return Some(Class::of(ranges, is_negated)),
             '\\' => escaped(rest)?,
             // Nested sets, and POSIX classes.
             '[' | '&' | '~' => return None,

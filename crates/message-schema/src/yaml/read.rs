@@ -49,7 +49,9 @@ fn read_up_to(nodes_max: usize, text: &str, layout: Layout<'_>) -> Result<Node, 
         flow_nesting_limit: MAX_DEPTH + 1,
         block_nesting_limit: MAX_DEPTH + 1,
     };
-    for next in Parser::new_from_str_with_options(text, options) {
+    let mut parser = Parser::new_from_str_with_options(text, options);
+    // A `for` would move the parser, which is larger than most messages.
+    while let Some(next) = parser.next_event() {
         let (event, span) = next.map_err(|error| tree.syntax(&error))?;
         tree.take(event, &span)?;
     }

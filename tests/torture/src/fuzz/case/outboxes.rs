@@ -249,6 +249,9 @@ impl Hands<'_> {
 
     fn mutate(&mut self, mut bytes: Vec<u8>) -> Vec<u8> {
         for _ in 0..=self.dice.roll(4) {
+            if bytes.is_empty() {
+                break;
+            }
             let at = self.dice.below(bytes.len());
             match self.dice.roll(4) {
                 0 => bytes[at] = u8::try_from(self.dice.roll(256)).expect("a byte"),

@@ -274,16 +274,20 @@ fn open_quotes(lines: &[&str], stop: usize, kind: &ErrorKind) -> Option<Slip> {
 /// Text behind quotes that are opened on a line above and closed on this one. Nothing on the lines of a quoted text is
 /// a field, whatever it looks like.
 fn closed_quotes(lines: &[&str], stop: usize) -> Option<Slip> {
-    let above = lines.get(..stop)?.iter().enumerate().rev();
-    above.into_iter().find_map(|(line, text)| {
-        let field = field_of(text)?;
+    // Joined once: each of thousands of lines can open quotes.
+    let text = lines.get(..=stop)?.join("\n");
+    let mut start = text.len() - lines[stop].len();
+    (0..stop).rev().find_map(|line| {
+        start -= lines[line].len() + 1;
+        let field = field_of(lines[line])?;
         let in_quotes = match field.value.chars().next()? {
             '"' => "\\\"",
             '\'' => "''",
             _ => return None,
         };
-        let quoted = [&[field.value], &lines[line + 1..=stop]].concat().join("\n");
-        let (inside, behind) = quoted.split_at(marks::end_of_quotes(&quoted)?);
+        let (value, _) = lines[line].char_indices().nth(field.column_of_value)?;
+        let quoted = &text[start + value..];
+        let (inside, behind) = quoted.split_at(marks::end_of_quotes(quoted)?);
         let last = inside.rsplit('\n').next()?;
         let is_next = |c: char| matches!(c, ',' | ']' | '}' | '#');
         let has_text = !behind.trim().is_empty() && !behind.trim_start().starts_with(is_next);

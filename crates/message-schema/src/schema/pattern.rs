@@ -15,7 +15,7 @@ const PART: &str = r"([^/.\u0000-\u001f\u007f-\u009f]|\.[^/.\u0000-\u001f\u007f-
 pub(super) enum Pattern {
     /// These runs from beginning to end, and nothing else.
     Row(Vec<Run>),
-    /// A path, of which a message may have hundreds.
+    /// A path. One packet can name hundreds of paths, and a regular expression is slower.
     Path,
     /// Anything else. A program that never meets such a value never compiles it.
     Other {

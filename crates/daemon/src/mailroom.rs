@@ -141,9 +141,7 @@ impl Mailroom {
 
     /// Opens the workspace through another disk, for tests that cut its power.
     pub fn open_on(root: &Path, disk: Arc<dyn Disk>) -> Result<(Self, Recovery), MailroomError> {
-        Self::open_by(root, None, Arc::default(), |index| {
-            Spool::resume(root, disk, index)
-        })
+        Self::open_until(Arc::default(), root, disk, None)
     }
 
     /// Opens this host's mirror of a ledger that several hosts share. Reads nothing of the log yet: the first pass
@@ -158,10 +156,7 @@ impl Mailroom {
         disk: Arc<dyn Disk>,
         sharing: Sharing,
     ) -> Result<(Self, Recovery), MailroomError> {
-        let homes = sharing.homes();
-        Self::open_by(root, Some(sharing), Arc::default(), |index| {
-            Spool::resume_at(root, disk, homes, index)
-        })
+        Self::open_until(Arc::default(), root, disk, Some(sharing))
     }
 
     /// Opens the workspace, or this host's mirror, until `interrupt` is set: then the start ends with
@@ -169,11 +164,12 @@ impl Mailroom {
     pub(crate) fn open_until(
         interrupt: Arc<AtomicBool>,
         root: &Path,
+        disk: Arc<dyn Disk>,
         sharing: Option<Sharing>,
     ) -> Result<(Self, Recovery), MailroomError> {
         let homes = sharing.as_ref().map_or_else(Homes::of_all, Sharing::homes);
         Self::open_by(root, sharing, interrupt, |index| {
-            Spool::resume_at(root, Arc::new(Os), homes, index)
+            Spool::resume_at(root, disk, homes, index)
         })
     }
 

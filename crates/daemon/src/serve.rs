@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use spool::SpoolError;
+use spool::{Os, SpoolError};
 use tokio::sync::Notify;
 use workspace::clock::{Clock, Moment};
 use workspace::error::chain;
@@ -179,7 +179,8 @@ impl<'r> Daemon<'r> {
         let clock = Clock::start();
         // The watcher reports paths as given, and a relative root would change its meaning with the working directory.
         let root = std::path::absolute(root).map_err(DaemonError::Setup)?;
-        let (mut mailroom, recovery) = Mailroom::open_until(interrupt, &root, sharing)?;
+        let (mut mailroom, recovery) =
+            Mailroom::open_until(interrupt, &root, Arc::new(Os), sharing)?;
         let log_rang = Arc::new(Notify::new());
         let bell = Arc::clone(&log_rang);
         mailroom.ring_by(move || bell.notify_one());

@@ -18,6 +18,10 @@ const READS_PER_SWEEP: usize = 64;
 /// The most names of one inbox that a scan lists; an inbox with more has other problems.
 const NAMES_MAX: usize = 65_536;
 
+/// The most names of one inbox that wait to be read; further listings find the others. A name of its own for each file
+/// of a full inbox would take more memory than all else that the daemon keeps of it.
+const UNREAD_MAX: usize = 1_024;
+
 fn hash(value: &impl Hash) -> u64 {
     let mut hasher = DefaultHasher::new();
     value.hash(&mut hasher);
@@ -39,9 +43,12 @@ struct InboxListing {
     /// The directory's stamp when it began.
     stamp: Option<DirectoryStamp>,
     names: NameListing,
-    /// The number of names seen, and those of messages.
+    /// The number of names seen, and the hashes of those of messages.
     seen: u64,
-    messages: Vec<FileName>,
+    present: HashSet<u64>,
+    /// By their hashes, the first files that need a look; more were found if it is cut.
+    unread: BTreeMap<u64, FileName>,
+    is_cut: bool,
 }
 
 /// An inbox whose files were all read rests for this many milliseconds per name in it. However full inboxes are, the
@@ -60,6 +67,9 @@ struct ScannedInbox {
     is_judged: bool,
     /// The files of the last listing that no scan has read yet. The inbox is listed again once all are read.
     unread: Vec<FileName>,
+    /// The hash up to which earlier listings chose files, while they were cut: files that cannot be judged would
+    /// otherwise be chosen again and again before all others.
+    chosen_to: Option<u64>,
     /// The monotonic time before which the inbox is not scanned, and the one for an inbox that looks unchanged.
     rest_until: u64,
     unchanged_until: u64,
@@ -215,17 +225,19 @@ impl ScannedInbox {
                     stamp,
                     names,
                     seen: 0,
-                    messages: Vec::new(),
+                    present: HashSet::new(),
+                    unread: BTreeMap::new(),
+                    is_cut: false,
                 }
             }
         };
-        while listing.messages.len() < NAMES_MAX
+        while listing.present.len() < NAMES_MAX
             && let Some(name) = listing.names.next()
         {
             listing.seen += 1;
-            listing
-                .messages
-                .extend(Some(name?).filter(spool::is_candidate));
+            if let Some(name) = Some(name?).filter(spool::is_candidate) {
+                self.note(&mut listing, name);
+            }
             if context.end.has_come() {
                 unfinished.get_or_insert((agent.clone(), listing));
                 return Ok(false);
@@ -233,13 +245,29 @@ impl ScannedInbox {
         }
         self.rest_ms = REST_PER_NAME_MS * listing.seen;
         self.unchanged_until = now.mono + UNCHANGED_MS;
-        let present: HashSet<u64> = listing.messages.iter().map(hash).collect();
-        self.known.retain(|name| present.contains(name));
-        let is_unread =
-            |name: &FileName| !self.known.contains(&hash(name)) && !self.suspects.contains(name);
-        self.unread = listing.messages.into_iter().filter(is_unread).collect();
-        (self.listed, self.is_judged) = (listing.stamp, true);
+        self.known.retain(|name| listing.present.contains(name));
+        // What came behind the choice of earlier listings has not been seen by this one.
+        (self.listed, self.is_judged) =
+            (listing.stamp, self.chosen_to.is_none() && !listing.is_cut);
+        let last = listing.unread.last_key_value();
+        self.chosen_to = last.map(|(hash, _)| *hash).filter(|_| listing.is_cut);
+        self.unread = listing.unread.into_values().collect();
         Ok(true)
+    }
+
+    /// Notes a name of the listing, and that it has to be read unless that is known.
+    fn note(&self, listing: &mut InboxListing, name: FileName) {
+        let hash = hash(&name);
+        listing.present.insert(hash);
+        let was_chosen = self.chosen_to.is_some_and(|to| hash <= to);
+        if was_chosen || self.known.contains(&hash) || self.suspects.contains(&name) {
+            return;
+        }
+        listing.unread.insert(hash, name);
+        if listing.unread.len() > UNREAD_MAX {
+            listing.unread.pop_last();
+            listing.is_cut = true;
+        }
     }
 }
 

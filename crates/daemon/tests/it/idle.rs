@@ -172,6 +172,23 @@ fn an_inbox_full_of_files_too_large_to_read_rests_between_scans() {
 }
 
 #[test]
+fn forged_files_among_thousands_that_cannot_be_judged_are_told() {
+    let room = Room::new();
+    for n in 0..2_000 {
+        let path = room.path(&format!("agents/codex/inbox/large-{n:04}.yaml"));
+        let file = std::fs::File::create(path).expect("a file");
+        file.set_len(2 << 20).expect("a sparse file");
+    }
+    for number in 0..10 {
+        room.put(&format!("agents/codex/inbox/f-{number}.yaml"), "id: x\n");
+    }
+    let mut mailroom = Mailroom::open(room.root()).expect("a start").0;
+    // Each scan reads 64 files and rests for four seconds; those before and after the cut of a listing come in turn.
+    (0..80).for_each(|n| mailroom.look_for_unknown_senders(at(5 * n)));
+    assert_eq!(workspace::operator_alerts::read(room.root()).len(), 10);
+}
+
+#[test]
 fn an_inbox_of_which_some_was_read_is_not_listed_again() {
     let room = Room::new();
     let config = "[limits]\nmessages_per_hour = 10000\n";

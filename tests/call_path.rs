@@ -235,7 +235,18 @@ impl SourceIndex {
         }
         let whole = self.expanded(file, names);
         let found = (self.package(file, &whole)?, whole.last()?.clone());
+        if self.types.contains(&found) {
+            return Some(found);
+        }
+        // The root of the crate re-exports the type of a crate below it.
+        let home = self.root_of(&found.0)?.uses.get(&found.1)?.first()?;
+        let found = (home.clone(), found.1);
         self.types.contains(&found).then_some(found)
+    }
+
+    fn root_of(&self, package: &str) -> Option<&File> {
+        let mut files = self.files.iter();
+        files.find(|file| file.package == package && file.module.is_empty())
     }
 
     /// A path with its first name resolved in this file.
@@ -263,10 +274,7 @@ impl SourceIndex {
         let whole = self.expanded(file, names);
         let package = self.package(file, &whole)?;
         let name = whole.last()?;
-        let root = self
-            .files
-            .iter()
-            .find(|other| other.package == package && other.module.is_empty())?;
+        let root = self.root_of(&package)?;
         let module = match whole.len() {
             1 => self.files[file].module.clone(),
             length => whole[length - 2].clone(),

@@ -14,7 +14,7 @@ use settled_tests::rust_source::sources;
 use settled_tests::{list, read, repository, write};
 
 /// Each room with the rooms it is built on. It may also use the rooms below these.
-const EDGES: [(&str, &[&str]); 34] = [
+const EDGES: [(&str, &[&str]); 35] = [
     ("message-schema", &[]),
     ("git", &["message-schema"]),
     ("validate-message", &["message-schema"]),
@@ -29,9 +29,11 @@ const EDGES: [(&str, &[&str]); 34] = [
     ("os-calls", &[]),
     ("disk", &["os-calls"]),
     ("sorted-rows", &["disk"]),
-    ("spool", &["disk", "sorted-rows"]),
+    // A record names files, and the digests of lines and texts.
+    ("ledger-records", &["disk", "sorted-rows"]),
+    ("spool", &["ledger-records"]),
     ("log-suite", &["spool"]),
-    ("fleet", &["review-words", "spool"]),
+    ("fleet", &["review-words", "ledger-records"]),
     ("judgement", &["review", "spool"]),
     // The config names the form of a command's output, which the runner reads.
     ("workspace", &["judgement", "spool", "runner", "fleet"]),
@@ -76,8 +78,9 @@ const ONLOOKERS: [&str; 4] = ["settled-tests", "settled-torture", "settled-model
 static PAGE: Mutex<()> = Mutex::new(());
 
 /// The pure rooms.
-const PURE: [&str; 8] = [
+const PURE: [&str; 9] = [
     "fleet",
+    "ledger-records",
     "message-schema",
     "validate-message",
     "pair-machine",
@@ -106,7 +109,6 @@ const FLOORS: [(&str, &[&[&str]]); 4] = [
     (
         "spool",
         &[
-            &["dirs", "entry", "host", "mailbox"],
             &["error", "layout", "ledger", "root"],
             &["intake", "lock", "packet", "stretch", "view"],
             &["delivery", "homes", "log"],

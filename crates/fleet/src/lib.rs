@@ -6,10 +6,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use chrono::{DateTime, TimeDelta, Utc};
+use ledger_records::HostName;
 use message_schema::id::AgentName;
 use review_words::host_change::{HostChange, JoinedHost};
 use serde::{Deserialize, Serialize};
-use spool::HostName;
 
 /// The time after a deadline in which only the home host of the agent concerned may fire it. That host has read the
 /// agent's outbox, which may still hold an answer in time; after this, another host may end the wait.

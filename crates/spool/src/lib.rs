@@ -12,21 +12,17 @@
 //! - `log` is the contract of a ledger that several hosts share; each host keeps a mirror of it;
 //! - `snapshot` saves the state after a record, so that a start reads only the later records.
 //!
-//! `dirs` spells every directory, `layout` makes paths and file names, and the room `disk` makes every file system
-//! call. Nothing here knows YAML or a rule of reviews.
+//! `layout` makes paths and file names; the room `ledger-records` spells the records and every directory, and the room
+//! `disk` makes every file system call. Nothing here knows YAML or a rule of reviews.
 
 mod delivery;
-pub mod dirs;
-mod entry;
 mod error;
 mod homes;
-mod host;
 mod intake;
 mod layout;
 mod ledger;
 mod lock;
 pub mod log;
-mod mailbox;
 mod packet;
 mod presence;
 mod read_only;
@@ -41,16 +37,13 @@ mod tail;
 mod view;
 
 pub use crate::delivery::{Lane, Parked, Pass, Placed};
-pub use crate::entry::{Away, Content, Delivery, Entry, EntryDraft, NotAway, Original, Stamp};
 pub use crate::error::{SpoolError, VisitError, chain};
 pub use crate::homes::Homes;
-pub use crate::host::HostName;
 pub use crate::intake::{
     Body, Hint, Intake, OutboxFile, OutboxListing, QUIET_MS, QueueMark, Taken, Unfit,
 };
 pub use crate::layout::{Layout, is_candidate};
-pub use crate::ledger::{FORMAT_VERSION, NotALine, TornTail, Verified};
-pub use crate::mailbox::{Mailbox, NotAMailbox};
+pub use crate::ledger::{TornTail, Verified};
 pub use crate::packet::{PacketRead, check_packet_path};
 pub use crate::presence::{Presence, PresenceMemory};
 pub use crate::read_only::{Folded, fold_ledger, read_ledger, read_ledger_to, verify};
@@ -71,5 +64,9 @@ pub use disk::{Arrival, DiskFault, FaultyDisk, Notes, VolatileDisk};
 pub use disk::{
     DirectoryStamp, Disk, FileKind, FileName, Handle, NotAFileName, Now, OpenMode, Os, Stat,
     if_there, path_text,
+};
+pub use ledger_records::{
+    Away, Content, Delivery, Entry, EntryDraft, FORMAT_VERSION, HostName, Mailbox, NotALine,
+    NotAMailbox, NotAway, Original, Stamp, dirs,
 };
 pub use sorted_rows::{Digest, NotADigest, RowKey, Rows};

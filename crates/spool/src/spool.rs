@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use crate::delivery::{Lanes, Parked, Pass};
 use crate::layout::{self, Layout};
-use crate::ledger::{Batch, Head, Ledger, is_gone};
+use crate::ledger::{Ledger, is_gone};
 use crate::lock::LockGuard;
 use crate::log::{Signatures, Signed};
 use crate::packet::Packets;
@@ -15,6 +15,7 @@ use crate::root::{DirState, OpenRoot};
 use crate::view::{JudgedOriginals, View};
 use crate::{Content, Entry, EntryDraft, FileName, Hint, Homes, HostName, SpoolError, dirs};
 use disk::Handle;
+use ledger_records::{Batch, Head};
 
 /// A record that the ledger holds. Only [`Spool::commit`] makes one.
 #[derive(Debug, Clone)]

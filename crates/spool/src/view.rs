@@ -4,10 +4,10 @@ use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
-use crate::entry::MESSAGE_FILE_MAX;
 use crate::packet::{self, PacketRead, Packets};
 use crate::root::{NameListing, OpenRoot};
 use crate::{Away, Digest, DirectoryStamp, FileName, Now, Original, SpoolError, dirs, layout};
+use ledger_records::MESSAGE_FILE_MAX;
 
 /// A spool as seen by intake and judgement, usable while another thread delivers.
 #[derive(Clone, Copy)]

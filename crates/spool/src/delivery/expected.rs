@@ -6,9 +6,9 @@ use super::checkpoint::Touched;
 use super::create::{self, Remains};
 use super::note::Pos;
 use super::{Pass, Placed};
-use crate::entry::MESSAGE_FILE_MAX;
 use crate::root::{Dir, OpenRoot};
 use crate::{Digest, FileName, Mailbox, SpoolError, layout};
+use ledger_records::MESSAGE_FILE_MAX;
 
 /// Removes a file from a mailbox if it holds exactly these bytes. Can be repeated after a kill.
 pub(super) fn withdraw(

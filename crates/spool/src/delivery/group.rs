@@ -10,9 +10,9 @@ use super::expected::{ExpectedFile, Ready, withdraw};
 use super::note::{Pos, Slot};
 use super::queue::{LaneItem, LaneQueue};
 use super::slice::Slice;
-use crate::entry::ExpectedContent;
 use crate::root::Dir;
 use crate::{Mailbox, SpoolError, layout};
+use ledger_records::ExpectedContent;
 
 /// The most files in a group: so many that its two notes cost little, so few that the first file shows soon.
 pub(super) const GROUP_MAX: usize = 32;

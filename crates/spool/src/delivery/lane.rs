@@ -2,8 +2,8 @@
 
 use std::fmt;
 
-use crate::dirs::{OUTBOX, PULLS, is_agent_name};
 use crate::{FileName, Mailbox, layout};
+use ledger_records::dirs::{OUTBOX, PULLS, is_agent_name};
 
 /// A directory that follows the ledger with a cursor of its own, so that an unwritable directory holds up no other.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -10,10 +10,10 @@ use super::cursor::{Cursor, Progress};
 use super::note::{CursorNote, Pos, Slot};
 use super::slice::Slice;
 use super::{Lane, Pass};
-use crate::entry::ExpectedContent;
 use crate::root::OpenRoot;
 use crate::view::JudgedOriginals;
 use crate::{Delivery, Entry, FileName, Mailbox, SpoolError};
+use ledger_records::ExpectedContent;
 
 /// One file to make or put away.
 #[derive(Clone)]

@@ -5,7 +5,6 @@
 
 use std::io;
 
-use super::line;
 use super::read::{LedgerPosition, segments};
 use crate::layout::Layout;
 use crate::{Digest, Entry, FileName, SpoolError};
@@ -99,7 +98,7 @@ impl<'a> Backward<'a> {
         while let Some((line_begin, text)) =
             lines.previous().map_err(SpoolError::io("read", &path))?
         {
-            let Ok(entry) = line::read(text) else {
+            let Ok(entry) = Entry::from_line(text) else {
                 continue;
             };
             if is_it(&entry) {

@@ -3,16 +3,13 @@
 //! Appends and truncates; `delivery` makes what follows from a record.
 
 pub(crate) mod backward;
-pub(crate) mod batch;
-mod line;
 pub(crate) mod read;
 
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-pub use batch::{Batch, Head, NotABatch};
-pub use line::{FORMAT_VERSION, NotALine};
+use ledger_records::{Batch, Head};
 pub use read::{TornTail, Verified};
 
 use crate::layout::{self, Layout};

@@ -13,10 +13,10 @@ use std::sync::mpsc::{channel, sync_channel};
 
 use serde::{Deserialize, Serialize};
 
-use super::line::{self, NotALine};
 use crate::layout::{self, Layout};
 use crate::{Digest, Entry, FileName, SpoolError, dirs};
 use disk::{Disk, FileStream, Handle, OpenMode};
+use ledger_records::NotALine;
 
 /// So large that calls cost little, so small that it stays in the cache.
 const BUFFER: usize = 256 * 1024;
@@ -452,7 +452,7 @@ impl<R: BufRead> Reading<R> {
         let Some((b'\n', text)) = bytes.split_last() else {
             return Err(LineFault::Torn("the line has no end".to_owned()));
         };
-        let entry = line::read(text).map_err(|error| match error {
+        let entry = Entry::from_line(text).map_err(|error| match error {
             NotALine::TooNew(version) => LineFault::TooNew(version),
             NotALine::Unreadable(what) => LineFault::Torn(what),
         })?;
@@ -488,7 +488,7 @@ impl<R: BufRead> Reading<R> {
         while self.next(bytes)? {
             torn += bytes.len() as u64;
             let text = bytes.strip_suffix(b"\n").unwrap_or(bytes);
-            let proof = match line::read(text) {
+            let proof = match Entry::from_line(text) {
                 Ok(entry) => entry.batch > missing,
                 Err(NotALine::TooNew(_)) => true,
                 Err(NotALine::Unreadable(_)) => false,

@@ -10,8 +10,7 @@ mod signed;
 
 use crate::Digest;
 
-pub use crate::host::{HostName, NotAHostName};
-pub use crate::ledger::{Batch, Head, NotABatch};
+pub use ledger_records::{Batch, Head, HostName, NotABatch, NotAHostName};
 pub use local::Local;
 pub(crate) use signatures::Signatures;
 pub use signed::Signed;

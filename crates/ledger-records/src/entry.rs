@@ -12,7 +12,7 @@ use crate::dirs::{DEAD_LETTER, SENT};
 use crate::{Digest, FileName, HostName, Mailbox};
 
 /// The largest file that can be a message, in bytes: more than intake ever accepts.
-pub(crate) const MESSAGE_FILE_MAX: u64 = 1 << 20;
+pub const MESSAGE_FILE_MAX: u64 = 1 << 20;
 
 /// One decision to be written; the ledger adds its place in the chain.
 #[derive(Debug, Clone)]
@@ -186,7 +186,7 @@ pub enum Content {
 
 impl Entry {
     /// Returns the bytes of one of this record's deliveries, or the digest of those to remove.
-    pub(crate) fn expected<'a>(&'a self, delivery: &'a Delivery) -> ExpectedContent<'a> {
+    pub fn expected<'a>(&'a self, delivery: &'a Delivery) -> ExpectedContent<'a> {
         match &delivery.content {
             Content::Text(text) => ExpectedContent::File(text.as_bytes()),
             Content::Original => {
@@ -205,7 +205,7 @@ impl Entry {
 }
 
 /// The content that a mailbox must hold under a name once a delivery is done.
-pub(crate) enum ExpectedContent<'a> {
+pub enum ExpectedContent<'a> {
     /// A file of these bytes.
     File(&'a [u8]),
     /// No file of these bytes.

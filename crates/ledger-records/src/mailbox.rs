@@ -64,7 +64,7 @@ impl FromStr for Mailbox {
 
 impl Mailbox {
     /// Returns the agent that owns the mailbox; packets and snapshots have no owner.
-    pub(crate) fn owner(&self) -> Option<&str> {
+    pub fn owner(&self) -> Option<&str> {
         match self {
             Mailbox::Inbox(agent) | Mailbox::DeadLetter(agent) => Some(agent),
             Mailbox::Packets(_) | Mailbox::PullRequest(_) => None,
@@ -73,7 +73,7 @@ impl Mailbox {
 
     /// Returns whether such a mailbox can exist: the agent's name is a plain directory name, the folder is one of ours,
     /// and the number is all digits.
-    pub(crate) fn is_possible(&self) -> bool {
+    pub fn is_possible(&self) -> bool {
         match self {
             Mailbox::Inbox(agent) | Mailbox::DeadLetter(agent) => is_agent_name(agent),
             Mailbox::Packets(folder) => PACKET_FOLDERS.contains(&folder.as_str()),

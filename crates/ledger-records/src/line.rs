@@ -2,8 +2,7 @@
 
 use serde::Deserialize;
 
-use super::batch::Head;
-use crate::{Digest, Entry, EntryDraft, HostName};
+use crate::{Digest, Entry, EntryDraft, Head, HostName};
 
 /// The version of the record's form that this program writes, and the newest that it reads.
 pub const FORMAT_VERSION: u32 = 1;

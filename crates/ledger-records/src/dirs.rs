@@ -1,7 +1,5 @@
-//! The directories of a workspace: the only place that spells their names.
-//!
-//! [`crate::Layout`] joins them to paths. Nothing here touches a disk, so mailbox names in the ledger can use the same
-//! words.
+//! The directories of a workspace: the only place that spells their names. The names of mailboxes in the ledger use the
+//! same words, and the spool's `Layout` joins them to paths.
 
 /// All agents' directories.
 pub const AGENTS: &str = "agents";
@@ -21,7 +19,7 @@ pub const TAKEN: &str = "inbox/taken";
 pub const INBOX_ARCHIVE: &str = "inbox/archive";
 /// The directories of every agent, the outbox first: it alone is never recreated, because its owner proves who sent a
 /// message.
-pub(crate) const OF_AGENT: [&str; 5] = [OUTBOX, INBOX, SENT, DEAD_LETTER, ARCHIVE];
+pub const OF_AGENT: [&str; 5] = [OUTBOX, INBOX, SENT, DEAD_LETTER, ARCHIVE];
 
 /// All packets.
 pub const PACKETS: &str = "packets";
@@ -32,7 +30,7 @@ pub const HANDOFF: &str = "handoff";
 /// The folder of packets for briefs.
 pub const BRIEFS: &str = "briefs";
 /// The folders of packets.
-pub(crate) const PACKET_FOLDERS: [&str; 3] = [FINDINGS, HANDOFF, BRIEFS];
+pub const PACKET_FOLDERS: [&str; 3] = [FINDINGS, HANDOFF, BRIEFS];
 
 /// All snapshots of events.
 pub const EVENTS: &str = "events";
@@ -42,7 +40,7 @@ pub const PULLS: &str = "events/pr";
 /// The daemon's own directory.
 pub const OWN: &str = ".settled";
 /// The ledger's segments.
-pub(crate) const LEDGER: &str = ".settled/ledger";
+pub const LEDGER: &str = ".settled/ledger";
 /// One cursor file for each lane.
 pub const CURSORS: &str = ".settled/cursors";
 /// The snapshots: the state after some record of the ledger.
@@ -63,6 +61,6 @@ pub fn of_packets(folder: &str) -> String {
 }
 
 /// Returns whether a text can name an agent's directory: no path, not hidden, short enough for the names made from it.
-pub(crate) fn is_agent_name(text: &str) -> bool {
+pub fn is_agent_name(text: &str) -> bool {
     (1..=200).contains(&text.len()) && !text.starts_with('.') && !text.contains(['/', '\0'])
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::line::{self, NotALine};
+use crate::line::{self, NotALine};
 use crate::{Digest, Entry, EntryDraft, HostName};
 
 /// The end of a ledger: its last record's number, and the digest of that line.
@@ -95,7 +95,7 @@ impl Batch {
     }
 
     /// Encodes these drafts for a ledger that ends with `after`, decided by `host` if the workspace has several.
-    pub(crate) fn write(drafts: Vec<EntryDraft>, after: Head, host: Option<&HostName>) -> Batch {
+    pub fn write(drafts: Vec<EntryDraft>, after: Head, host: Option<&HostName>) -> Batch {
         let mut bytes = Vec::with_capacity(drafts.len() * 3 * 1024);
         let mut head = after;
         let mut entries = Vec::with_capacity(drafts.len());
@@ -136,7 +136,7 @@ impl Batch {
     }
 
     /// Returns the part of the batch after `head`, if `head` is its beginning or a record inside it.
-    pub(crate) fn rest(&self, head: Head) -> Option<Batch> {
+    pub fn rest(&self, head: Head) -> Option<Batch> {
         let known = usize::try_from(head.seq.checked_sub(self.after.seq)?).ok()?;
         let entries = self.entries.get(known..).filter(|rest| !rest.is_empty())?;
         if entries[0].prev != head.digest {
@@ -152,7 +152,8 @@ impl Batch {
         })
     }
 
-    pub(crate) fn into_entries(self) -> Vec<Arc<Entry>> {
+    /// Returns the records.
+    pub fn into_entries(self) -> Vec<Arc<Entry>> {
         self.entries
     }
 
@@ -171,7 +172,7 @@ impl Batch {
     }
 
     /// Splits consecutive records that follow `after` into the batches in which they were written.
-    pub(crate) fn split(entries: Vec<Arc<Entry>>, after: Head) -> Vec<Batch> {
+    pub fn split(entries: Vec<Arc<Entry>>, after: Head) -> Vec<Batch> {
         let mut batches: Vec<Batch> = Vec::new();
         let mut head = after;
         for entry in entries {

@@ -152,6 +152,15 @@ impl Batch {
         })
     }
 
+    /// Returns the digest and the length of each record's line, newline included.
+    pub fn lines(&self) -> impl Iterator<Item = (Digest, usize)> {
+        let digests = self.entries.iter().skip(1).map(|next| next.prev);
+        let lines = self.bytes.split_inclusive(|byte| *byte == b'\n');
+        digests
+            .chain([self.head.digest])
+            .zip(lines.map(<[u8]>::len))
+    }
+
     /// Returns the records.
     pub fn into_entries(self) -> Vec<Arc<Entry>> {
         self.entries

@@ -12,7 +12,7 @@ use crate::ledger::{Ledger, TornTail};
 use crate::lock::LockGuard;
 use crate::packet::Packets;
 use crate::root::OpenRoot;
-use crate::snapshot::load::{Checked, NO_LANES, Owed, load_newest};
+use crate::snapshot::load::{Checked, NO_LANES, Usable, load_newest};
 use crate::snapshot::make::Folding;
 use crate::snapshot::{Ahead, Fold, PassedOver};
 use crate::spool::Spool;
@@ -74,12 +74,11 @@ impl Spool {
     ) -> Result<Opened, SpoolError> {
         let mut start = Start::read(root, disk, homes)?;
         start.interrupt = fold.interrupt();
-        let owed = |heads: &Heads| start.backlog.owed(&start.root, heads);
-        let with = (&owed as Owed<'_>, Checked::Whole);
-        let (mut taken, passed_over) = load_newest(&start.root, with, u64::MAX, fold)?;
-        if let Some(taken) = &mut taken {
-            let owed = std::mem::take(&mut taken.owed);
-            start.backlog.know(&taken.heads, owed);
+        let usable = |heads: &Heads| start.backlog.can_rest_on(&start.root, heads);
+        let with = (&usable as Usable<'_>, Checked::Whole);
+        let (taken, passed_over) = load_newest(&start.root, with, u64::MAX, fold)?;
+        if let Some(taken) = &taken {
+            start.backlog.know(&start.root, &taken.heads)?;
         }
         let bytes = taken.as_ref().map_or(0, |taken| taken.bytes);
         let durable = &mut |lane: &Lane| start.backlog.durable(lane);
@@ -91,7 +90,7 @@ impl Spool {
             let items = items_of(entry);
             let durable = &mut |lane: &Lane| backlog.durable(lane);
             folding.heads.note(&items, place, durable);
-            backlog.admit(items);
+            backlog.admit(items, place);
             let added = folding.fold.add_ahead(entry, read.as_ref());
             added.map_err(SpoolError::visit(entry))?;
             // So a long ledger needs no more memory than a short one. If the snapshot cannot be written, the next one has
@@ -150,8 +149,8 @@ type Admit<'a> = dyn FnMut(&OpenRoot, &mut Backlog, &ReadRecord) -> Result<(), S
 fn admitting(
     mut add: impl FnMut(&Entry, Option<&Ahead>) -> Result<(), VisitError>,
 ) -> impl FnMut(&OpenRoot, &mut Backlog, &ReadRecord) -> Result<(), SpoolError> {
-    move |_, backlog, (LedgerRecord { entry, .. }, read)| {
-        backlog.admit(items_of(entry));
+    move |_, backlog, (LedgerRecord { entry, place }, read)| {
+        backlog.admit(items_of(entry), place);
         add(entry, read.as_ref()).map_err(SpoolError::visit(entry))
     }
 }
@@ -216,10 +215,9 @@ impl Start {
             return Err(SpoolError::OtherHead { accepted, found });
         }
         let records = ledger.next_seq() - 1;
-        let (lanes, doubts) = backlog.settle(&root, records)?;
+        let (lanes, judged, doubts) = backlog.settle(&root, records)?;
         // Nothing is changed before this point: everything read is consistent.
         ledger.settle(&root.handle, torn.as_ref())?;
-        let judged = lanes.judged();
         let mut spool = Spool {
             root,
             ledger,

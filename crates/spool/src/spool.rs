@@ -117,20 +117,21 @@ impl Spool {
             .iter()
             .map(|draft| (&*draft.deliveries, draft.original.as_ref()));
         self.lanes.prepare(&self.root, files, next - 1)?;
-        let entries = self.ledger.append(drafts)?;
-        Ok(self.enqueued(entries))
+        self.append(Batch::write(drafts, self.head(), None))
     }
 
-    fn enqueued(&mut self, entries: Vec<Arc<Entry>>) -> Vec<Committed> {
-        for entry in &entries {
-            self.lanes.enqueue(entry);
+    fn append(&mut self, batch: Batch) -> Result<Vec<Committed>, SpoolError> {
+        let places = self.ledger.append(&batch)?;
+        let entries = batch.into_entries();
+        for (entry, place) in entries.iter().zip(places) {
+            self.lanes.enqueue(entry, place);
             if let Some(original) = &entry.original
                 && self.homes().has(&original.outbox)
             {
                 self.judged.add(&original.outbox, &original.file);
             }
         }
-        entries.into_iter().map(Committed).collect()
+        Ok(entries.into_iter().map(Committed).collect())
     }
 
     /// Returns the agents whose mail is delivered here.
@@ -176,8 +177,7 @@ impl Spool {
         let entries = rest.entries().iter();
         let files = entries.map(|entry| (&*entry.deliveries, entry.original.as_ref()));
         self.lanes.prepare(&self.root, files, head.seq)?;
-        self.ledger.append_batch(&rest)?;
-        Ok(self.enqueued(rest.into_entries()))
+        self.append(rest)
     }
 
     /// Makes the files that committed records name and puts their originals away. A lane that fails is parked and

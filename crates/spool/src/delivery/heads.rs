@@ -105,21 +105,20 @@ impl Heads {
         self.0.len() == all.0.len() && self.iter().all(agrees)
     }
 
-    /// Reads the records that lanes still need, in order. An error says which is not there any more.
-    pub(crate) fn read_owed(&self, root: &OpenRoot) -> Result<Vec<Entry>, String> {
+    /// Reads the records that lanes still need, in order and one at a time. An error says which is not there any more.
+    pub(crate) fn read_owed(
+        &self,
+        root: &OpenRoot,
+        visit: &mut dyn FnMut(Entry, &LedgerPosition),
+    ) -> Result<(), String> {
         let owed = self.0.values().flat_map(|head| head.owed.values());
         let places: BTreeMap<u64, &LedgerPosition> = owed.map(|place| (place.seq, place)).collect();
         let dir = root.dir(dirs::LEDGER.as_ref());
         let dir = dir.map_err(|error| error.chain())?;
-        let read = |(seq, place): (u64, &LedgerPosition)| {
-            let text = place.text(&*root.disk, &dir.handle);
-            let text = text.map_err(|error| format!("record {seq} cannot be read: {error}"))?;
-            let entry = text.and_then(|text| Entry::from_line(&text).ok());
-            entry.filter(|entry| entry.seq == seq).ok_or_else(|| {
-                format!("record {seq}, which a lane still needs, is not where it was")
-            })
-        };
-        places.into_iter().map(read).collect()
+        for place in places.into_values() {
+            visit(place.entry(&*root.disk, &dir.handle)?, place);
+        }
+        Ok(())
     }
 }
 

@@ -17,6 +17,7 @@ mod queue;
 mod slice;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::io;
 use std::sync::Arc;
 
 use self::checkpoint::Touched;
@@ -31,6 +32,7 @@ pub use self::pass::{Parked, Pass, Placed};
 use self::queue::{Backoff, LaneQueue};
 pub(crate) use self::queue::{LaneItem, items_of};
 use self::slice::Slice;
+use crate::ledger::read::LedgerPosition;
 use crate::root::{Dir, DirState, OpenRoot};
 use crate::view::JudgedOriginals;
 use crate::{Away, Delivery, Entry, FileName, Homes, Mailbox, Original, SpoolError, dirs, layout};
@@ -99,6 +101,8 @@ pub(crate) struct Backlog {
     lanes: Lanes,
     cursors: Cursors,
     doubts: Doubts,
+    /// The originals that wait to be put away.
+    judged: JudgedOriginals,
     boot: String,
 }
 
@@ -117,33 +121,34 @@ impl Backlog {
             lanes,
             cursors,
             doubts: Doubts::default(),
+            judged: JudgedOriginals::default(),
             boot: root.boot.clone(),
         })
     }
 
-    /// Reads the records that the lanes still need from before a snapshot. An error says why it cannot replace the
-    /// records up to there.
-    pub(crate) fn owed(&self, root: &OpenRoot, heads: &Heads) -> Result<Vec<Entry>, String> {
+    /// Checks that the records can be read that the lanes still need from before a snapshot. An error says why it
+    /// cannot replace the records up to there.
+    pub(crate) fn can_rest_on(&self, root: &OpenRoot, heads: &Heads) -> Result<(), String> {
         let done = |lane: &Lane| match self.lanes.homes.follow(lane) {
             true => self.cursors.done(&self.boot, lane),
             false => Some(Pos::END),
         };
         match heads.lacking(&done) {
             Some(lane) => Err(format!("{lane} still needs records from before it")),
-            None => heads.read_owed(root),
+            None => heads.read_owed(root, &mut |_, _| ()),
         }
     }
 
     /// Adds the lanes of a snapshot, and the records that they still need from before it.
-    pub(crate) fn know(&mut self, heads: &Heads, owed: Vec<Entry>) {
+    pub(crate) fn know(&mut self, root: &OpenRoot, heads: &Heads) -> Result<(), SpoolError> {
         for (lane, _) in heads.iter() {
             if self.lanes.homes.follow(lane) {
                 self.queue(lane.clone());
             }
         }
-        for entry in owed {
-            self.admit(items_of(&Arc::new(entry)));
-        }
+        let admit = &mut |entry, place: &_| self.admit(items_of(&Arc::new(entry)), place);
+        let read = heads.read_owed(root, admit);
+        read.map_err(|why| root.error("read", dirs::LEDGER.as_ref(), io::Error::other(why)))
     }
 
     /// Returns the item up to which a lane survives a power cut. A lane that this host does not follow needs nothing.
@@ -155,19 +160,25 @@ impl Backlog {
         }
     }
 
-    /// Queues those of a record's items that their lanes have not done yet.
-    pub(crate) fn admit(&mut self, items: Vec<(Lane, LaneItem)>) {
+    /// Queues those items of the record at `place` that their lanes have not done yet.
+    pub(crate) fn admit(&mut self, items: Vec<(Lane, LaneItem)>, place: &LedgerPosition) {
+        let place = Arc::new(place.clone());
         for (lane, item) in items {
             if !self.lanes.homes.follow(&lane) {
                 continue;
             }
             if lane == Lane::Pulls && self.lanes.joins_pulls {
-                self.admit_single_pull(item);
+                self.admit_single_pull(item, &place);
                 continue;
             }
             let queue = self.queue(lane);
             if item.pos > queue.progress.done {
-                queue.push(item);
+                let entry = Arc::clone(&item.entry);
+                let is_outbox = matches!(queue.lane, Lane::Outbox(_));
+                queue.push(item, &place);
+                if let Some(original) = entry.original.as_ref().filter(|_| is_outbox) {
+                    self.judged.add(&original.outbox, &original.file);
+                }
             } else if item.pos > queue.progress.durable {
                 // An earlier process of this boot did it and was killed before its checkpoint.
                 let lane = queue.lane.clone();
@@ -177,19 +188,19 @@ impl Backlog {
     }
 
     /// Admits a file of a pull request that has a cursor of its own.
-    fn admit_single_pull(&mut self, item: LaneItem) {
+    fn admit_single_pull(&mut self, item: LaneItem, place: &Arc<LedgerPosition>) {
         let mailbox = &item.entry.deliveries[item.index].mailbox;
         let single = self.cursors.of_one_pull(mailbox);
         let bytes = single.map_or(&[][..], |name| self.cursors.of(&name));
         let (single, _) = Progress::read(bytes, &self.boot, u64::MAX);
         let queue = self.queue(Lane::Pulls);
         if item.pos > single.done {
-            queue.push(item);
+            queue.push(item, place);
             return;
         }
         // The lane cannot advance past a file that is still to be made. Delivery finds the files behind it that exist
         // already.
-        if queue.items.is_empty() {
+        if !queue.has_work() {
             let progress = &mut queue.progress;
             if item.pos <= single.durable && progress.durable == progress.done {
                 progress.durable = item.pos;
@@ -226,12 +237,12 @@ impl Backlog {
         mut self,
         root: &OpenRoot,
         head: u64,
-    ) -> Result<(Lanes, Doubts), SpoolError> {
+    ) -> Result<(Lanes, JudgedOriginals, Doubts), SpoolError> {
         self.cursors.check(root, head)?;
         for queue in self.lanes.queues.values_mut() {
             queue.progress.verify = queue.progress.verify.min(head);
         }
-        Ok((self.lanes, self.doubts))
+        Ok((self.lanes, self.judged, self.doubts))
     }
 }
 
@@ -299,8 +310,9 @@ impl Lanes {
         Ok(())
     }
 
-    /// Queues the work that a committed record asks of its lanes.
-    pub(crate) fn enqueue(&mut self, entry: &Arc<Entry>) {
+    /// Queues the work that the committed record at `place` asks of its lanes.
+    pub(crate) fn enqueue(&mut self, entry: &Arc<Entry>, place: LedgerPosition) {
+        let place = Arc::new(place);
         for (lane, item) in items_of(entry) {
             if !self.homes.follow(&lane) {
                 continue;
@@ -308,7 +320,7 @@ impl Lanes {
             self.queues
                 .get_mut(&lane)
                 .expect("every lane of a committed draft was prepared")
-                .push(item);
+                .push(item, &place);
         }
     }
 
@@ -325,7 +337,7 @@ impl Lanes {
         files_max: usize,
     ) -> Pass {
         let due = |queue: &&mut LaneQueue| {
-            (!queue.items.is_empty() || queue.backoff.is_some())
+            (queue.has_work() || queue.backoff.is_some())
                 && queue
                     .backoff
                     .as_ref()
@@ -340,7 +352,7 @@ impl Lanes {
             .partition(is_of_packets);
         let turns = |queues: &mut [&mut LaneQueue], packets_owed: Option<u64>| {
             // Within each kind, the lane that has waited longest comes first.
-            let is_long = |queue: &LaneQueue| queue.items.len() > GROUP_MAX;
+            let is_long = |queue: &LaneQueue| queue.owed() > GROUP_MAX;
             queues.sort_by_key(|queue| (is_long(queue), queue.first_owed()));
             let longs = queues.partition_point(|queue| !is_long(queue));
             let (short, long) = queues.split_at_mut(longs);
@@ -363,7 +375,7 @@ impl Lanes {
             .filter(|queue| queue.backoff.is_none())
             .filter_map(|queue| queue.first_owed())
             .min();
-        let waiting: usize = queues.iter().map(|queue| queue.items.len()).sum();
+        let waiting: usize = queues.iter().map(|queue| queue.owed()).sum();
         let (touched, pass) = if queues.len() > 1 && waiting >= WORTH_A_THREAD {
             let (mut ours, mut theirs) = halves(queues);
             let (ours, shared) = std::thread::scope(|scope| {
@@ -474,10 +486,8 @@ impl Lanes {
         }
         let mut owed: BTreeMap<&str, usize> = BTreeMap::new();
         let queues = self.queues.values().filter(|queue| queue.backoff.is_none());
-        for item in queues.flat_map(|queue| &queue.items) {
-            if let Some(original) = &item.entry.original {
-                *owed.entry(&original.outbox).or_default() += 1;
-            }
+        for (outbox, files) in queues.flat_map(|queue| &queue.owed_of) {
+            *owed.entry(outbox).or_default() += files;
         }
         owed.retain(|_, owed| *owed >= files);
         owed.into_keys().map(str::to_owned).collect()
@@ -485,43 +495,26 @@ impl Lanes {
 
     /// Returns the number of files that wait in all lanes.
     pub(crate) fn waiting(&self) -> usize {
-        self.queues.values().map(|queue| queue.items.len()).sum()
+        self.queues.values().map(LaneQueue::owed).sum()
     }
 
     /// Returns whether no lane has work except those that are parked.
     pub(crate) fn is_delivered(&self) -> bool {
-        let has_none = |queue: &LaneQueue| queue.items.is_empty() || queue.backoff.is_some();
+        let has_none = |queue: &LaneQueue| !queue.has_work() || queue.backoff.is_some();
         self.queues.values().all(has_none)
     }
 
     /// Returns whether this lane still has work of record `seq` to do.
     pub(crate) fn owes(&self, lane: &Lane, seq: u64) -> bool {
-        let next = self.queues.get(lane).and_then(|queue| queue.items.front());
-        next.is_some_and(|item| item.pos.seq <= seq)
-    }
-
-    /// Lists the originals that still wait to be put away after the start.
-    pub(crate) fn judged(&self) -> JudgedOriginals {
-        let judged = JudgedOriginals::default();
-        let waiting = self
-            .queues
-            .values()
-            .filter(|queue| matches!(queue.lane, Lane::Outbox(_)));
-        for original in waiting
-            .flat_map(|queue| &queue.items)
-            .filter_map(|item| item.entry.original.as_ref())
-        {
-            judged.add(&original.outbox, &original.file);
-        }
-        judged
+        let next = self.queues.get(lane).and_then(LaneQueue::first_owed);
+        next.is_some_and(|next| next <= seq)
     }
 
     /// Returns the lanes that have work left or that a power cut could set back, each with the item up to which it
     /// survives one. `None` while a lane that is not parked has work, or while a power cut could undo a cursor.
     pub(crate) fn owing(&self) -> Option<BTreeMap<Lane, Pos>> {
-        let owes = |queue: &&LaneQueue| {
-            !queue.items.is_empty() || queue.progress.durable < queue.progress.done
-        };
+        let owes =
+            |queue: &&LaneQueue| queue.has_work() || queue.progress.durable < queue.progress.done;
         let owing = self.queues.values().filter(owes);
         let owing = owing.map(|queue| (queue.lane.clone(), queue.progress.durable));
         (self.is_delivered() && !self.cursors_made).then(|| owing.collect())
@@ -530,7 +523,7 @@ impl Lanes {
 
 /// Splits lanes between two threads so that each gets about as many files.
 fn halves(mut queues: Vec<&mut LaneQueue>) -> (Vec<&mut LaneQueue>, Vec<&mut LaneQueue>) {
-    queues.sort_by_key(|queue| std::cmp::Reverse(queue.items.len()));
+    queues.sort_by_key(|queue| std::cmp::Reverse(queue.owed()));
     let (mut ours, mut theirs) = (Vec::new(), Vec::new());
     for (n, queue) in queues.into_iter().enumerate() {
         if n % 4 == 0 || n % 4 == 3 {
@@ -551,16 +544,13 @@ fn turn(
     done: &mut (Touched, Pass),
 ) {
     let (touched, pass) = done;
-    let before = queue.items.len();
+    let before = queue.owed();
     match queue.turn(root, judged, slice, touched, pass) {
         Ok(()) => queue.backoff = None,
         Err(error) => {
             // A lane that makes progress is retried soon; otherwise an occasional failure would hold its files for
             // minutes.
-            let failed_before = queue
-                .backoff
-                .as_ref()
-                .filter(|_| queue.items.len() == before);
+            let failed_before = queue.backoff.as_ref().filter(|_| queue.owed() == before);
             let pause = failed_before.map_or(PAUSE_MIN_MS, |backoff| {
                 (backoff.pause * 2).min(PAUSE_MAX_MS)
             });
@@ -581,6 +571,6 @@ fn parked(queue: &LaneQueue) -> Option<Parked> {
         lane,
         why: backoff.why.clone(),
         retry_at: backoff.until,
-        waiting: queue.items.len(),
+        waiting: queue.owed(),
     })
 }

@@ -1,8 +1,10 @@
 //! One lane: the files that its directory is still owed, in ledger order, and the cursor that follows them.
 //!
-//! `group` makes the files of a mailbox; `dispose` puts the originals of an outbox away.
+//! `group` makes the files of a mailbox; `dispose` puts the originals of an outbox away. A lane that is owed much keeps
+//! the first records alone; the ledger has the others, and they are read when it comes to them.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
+use std::io;
 use std::sync::Arc;
 
 use super::checkpoint::Touched;
@@ -10,10 +12,17 @@ use super::cursor::{Cursor, Progress};
 use super::note::{CursorNote, Pos, Slot};
 use super::slice::Slice;
 use super::{Lane, Pass};
+use crate::ledger::read::LedgerPosition;
 use crate::root::OpenRoot;
 use crate::view::JudgedOriginals;
-use crate::{Delivery, Entry, FileName, Mailbox, SpoolError};
+use crate::{Delivery, Entry, FileName, Mailbox, SpoolError, dirs};
 use ledger_records::ExpectedContent;
+
+/// The most bytes of records that a lane keeps in memory, about; nobody frees what a mailbox that cannot be written is
+/// owed.
+const HELD_MAX: u64 = 4 << 20;
+/// The bytes of records that a lane reads at once, about: a millisecond of work.
+const READ_MAX: u64 = 256 * 1024;
 
 /// One file to make or put away.
 #[derive(Clone)]
@@ -91,7 +100,14 @@ pub(crate) struct Backoff {
 pub(crate) struct LaneQueue {
     pub(crate) lane: Lane,
     pub(crate) progress: Progress,
-    pub(crate) items: VecDeque<LaneItem>,
+    /// The next items.
+    pub(super) items: VecDeque<LaneItem>,
+    /// The bytes of records that were added since there were none.
+    held: u64,
+    /// The items behind them, whose records are read again.
+    later: VecDeque<(Pos, Arc<LedgerPosition>)>,
+    /// The number of all these items, by the outbox whose message caused them.
+    pub(super) owed_of: BTreeMap<String, usize>,
     pub(crate) backoff: Option<Backoff>,
     /// True if the notes in the cursor file are of this boot and match `progress`.
     pub(crate) noted: bool,
@@ -103,18 +119,74 @@ impl LaneQueue {
             lane,
             progress,
             items: VecDeque::new(),
+            held: 0,
+            later: VecDeque::new(),
+            owed_of: BTreeMap::new(),
             backoff: None,
             noted: false,
         }
     }
 
-    pub(crate) fn push(&mut self, item: LaneItem) {
+    /// Adds an item of the record at `place`.
+    pub(super) fn push(&mut self, item: LaneItem, place: &Arc<LedgerPosition>) {
+        if let Some(original) = &item.entry.original {
+            match self.owed_of.get_mut(&original.outbox) {
+                Some(owed) => *owed += 1,
+                None => drop(self.owed_of.insert(original.outbox.clone(), 1)),
+            }
+        }
+        if self.later.is_empty() && self.held < HELD_MAX {
+            self.hold(item, place);
+        } else {
+            self.later.push_back((item.pos, Arc::clone(place)));
+        }
+    }
+
+    fn hold(&mut self, item: LaneItem, place: &LedgerPosition) {
+        self.held += place.bytes();
         self.items.push_back(item);
+    }
+
+    /// Reads the next records if no item is left in memory.
+    fn read_on(&mut self, root: &OpenRoot) -> Result<(), SpoolError> {
+        if !self.items.is_empty() {
+            return Ok(());
+        }
+        self.held = 0;
+        if self.later.is_empty() {
+            return Ok(());
+        }
+        let dir = root.dir(dirs::LEDGER.as_ref())?;
+        while self.held < READ_MAX
+            && let Some((next, place)) = self.later.front().cloned()
+        {
+            let entry = place.entry(&*root.disk, &dir.handle);
+            let entry =
+                entry.map_err(|why| root.error("read", &dir.path, io::Error::other(why)))?;
+            let (_, item) = items_of(&Arc::new(entry))
+                .into_iter()
+                .find(|(lane, item)| *lane == self.lane && item.pos == next)
+                .expect("the record has the digest of the one that was queued");
+            self.later.pop_front();
+            self.hold(item, &place);
+        }
+        Ok(())
+    }
+
+    /// Returns whether the lane is owed anything.
+    pub(super) fn has_work(&self) -> bool {
+        self.first_owed().is_some()
+    }
+
+    /// Returns the number of files it is owed.
+    pub(super) fn owed(&self) -> usize {
+        self.items.len() + self.later.len()
     }
 
     /// Returns the number of the first record whose file is still owed.
     pub(super) fn first_owed(&self) -> Option<u64> {
-        self.items.front().map(|item| item.pos.seq)
+        let held = self.items.front().map(|item| item.pos.seq);
+        held.or_else(|| self.later.front().map(|(pos, _)| pos.seq))
     }
 
     /// Does the lane's work in order until the slice is spent. Stops at the first item that fails and keeps it.
@@ -126,21 +198,26 @@ impl LaneQueue {
         touched: &mut Touched,
         pass: &mut Pass,
     ) -> Result<(), SpoolError> {
-        let cursor = self.open_cursor(root)?;
-        match self.lane.clone() {
-            Lane::Mailbox(mailbox) => self.deliver(&mailbox, &cursor, slice, touched, pass),
-            Lane::Pulls => {
-                while let Some(mailbox) = self.next_within(slice).map(|item| item.mailbox().clone())
-                {
-                    self.deliver(&mailbox, &cursor, slice, touched, pass)?;
+        loop {
+            self.read_on(root)?;
+            let cursor = self.open_cursor(root)?;
+            match self.lane.clone() {
+                Lane::Mailbox(mailbox) => self.deliver(&mailbox, &cursor, slice, touched, pass)?,
+                Lane::Pulls => {
+                    while let Some(item) = self.next_within(slice) {
+                        let mailbox = item.mailbox().clone();
+                        self.deliver(&mailbox, &cursor, slice, touched, pass)?;
+                    }
                 }
-                Ok(())
+                // Putting an original away twice is harmless, so one note for all of them is enough. After an error
+                // the next turn writes it first.
+                Lane::Outbox(agent) => {
+                    self.dispose(&agent, root, judged, slice, touched, pass)?;
+                    self.note_done(&cursor)?;
+                }
             }
-            // Putting an original away twice is harmless, so one note for all of them is enough. After an error the
-            // next turn writes it first.
-            Lane::Outbox(agent) => {
-                self.dispose(&agent, root, judged, slice, touched, pass)?;
-                self.note_done(&cursor)
+            if slice.is_spent() || !self.items.is_empty() || self.later.is_empty() {
+                return Ok(());
             }
         }
     }
@@ -178,7 +255,15 @@ impl LaneQueue {
         self.progress.done = pos;
         self.progress.prepared = self.progress.prepared.filter(|last| *last > pos);
         self.noted = false;
-        self.items.pop_front();
+        let item = self.items.pop_front();
+        if let Some(original) = item.as_ref().and_then(|item| item.entry.original.as_ref())
+            && let Some(owed) = self.owed_of.get_mut(&original.outbox)
+        {
+            *owed -= 1;
+            if *owed == 0 {
+                self.owed_of.remove(&original.outbox);
+            }
+        }
     }
 
     /// Writes the lane's progress to the cursor. If that fails, the next turn writes it.

@@ -10,10 +10,11 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use ledger_records::{Batch, Head};
+use read::LedgerPosition;
 pub use read::{TornTail, Verified};
 
 use crate::layout::{self, Layout};
-use crate::{Digest, Entry, EntryDraft, SpoolError, dirs};
+use crate::{Digest, Entry, SpoolError, dirs};
 use disk::{self, Disk, Handle, OpenMode, Stat};
 
 /// A segment that exceeds this many bytes is followed by a new one.
@@ -33,6 +34,8 @@ pub(crate) struct Ledger {
 }
 
 struct OpenSegment {
+    /// Its first record.
+    first: u64,
     file: Handle,
     path: PathBuf,
     len: u64,
@@ -45,7 +48,7 @@ impl Ledger {
         disk: Arc<dyn Disk>,
         layout: &Layout,
         root: &Handle,
-        from: read::LedgerPosition,
+        from: LedgerPosition,
         visit: read::VisitAhead<'_, T>,
     ) -> Result<(Ledger, Option<TornTail>), SpoolError> {
         let path = layout.root().join(dirs::LEDGER);
@@ -62,12 +65,18 @@ impl Ledger {
         let segment = match end.segments.last() {
             None => None,
             Some((first, len)) => {
-                let (name, len) = (layout::segment_name(*first), *len);
+                let (first, len) = (*first, *len);
+                let name = layout::segment_name(first);
                 let path = path.join(&name);
                 let file = disk
                     .open(&dir, name.as_ref(), OpenMode::Write)
                     .map_err(SpoolError::io("open", &path))?;
-                Some(OpenSegment { file, path, len })
+                Some(OpenSegment {
+                    first,
+                    file,
+                    path,
+                    len,
+                })
             }
         };
         let layout = layout.clone();
@@ -155,20 +164,9 @@ impl Ledger {
         }
     }
 
-    /// Encodes these drafts and appends them as one batch.
-    pub(crate) fn append(
-        &mut self,
-        drafts: Vec<EntryDraft>,
-    ) -> Result<Vec<Arc<Entry>>, SpoolError> {
-        self.stopped()?;
-        let batch = Batch::write(drafts, self.end(), None);
-        self.append_batch(&batch)?;
-        Ok(batch.into_entries())
-    }
-
-    /// Appends a batch that follows the end with one write and one sync. After an error either nothing was written
-    /// (`Full`) or nobody knows, and the ledger is stopped.
-    pub(crate) fn append_batch(&mut self, batch: &Batch) -> Result<(), SpoolError> {
+    /// Appends a batch that follows the end with one write and one sync, and returns the place of each record. After an
+    /// error either nothing was written (`Full`) or nobody knows, and the ledger is stopped.
+    pub(crate) fn append(&mut self, batch: &Batch) -> Result<Vec<LedgerPosition>, SpoolError> {
         self.stopped()?;
         self.open_segment(batch.after().seq + 1)?;
         self.still_there().inspect_err(|error| {
@@ -183,10 +181,22 @@ impl Ledger {
             }
             return Err(error);
         }
-        segment.len += batch.bytes().len() as u64;
+        let place = |(entry, (digest, len)): (&Arc<Entry>, (Digest, usize))| {
+            let line_begin = segment.len;
+            segment.len += len as u64;
+            LedgerPosition {
+                seq: entry.seq,
+                digest,
+                segment: segment.first,
+                line_begin,
+                offset: segment.len,
+            }
+        };
+        let places = batch.entries().iter().zip(batch.lines()).map(place);
+        let places = places.collect();
         let Head { seq, digest } = batch.head();
         (self.head, self.digest) = (seq, digest);
-        Ok(())
+        Ok(places)
     }
 
     /// Fails if the last segment's name no longer leads to the open file with its expected length: the next start would
@@ -257,7 +267,12 @@ impl Ledger {
             self.stop(&error);
             return Err(error);
         }
-        self.segment = Some(OpenSegment { file, path, len: 0 });
+        self.segment = Some(OpenSegment {
+            first,
+            file,
+            path,
+            len: 0,
+        });
         Ok(())
     }
 }

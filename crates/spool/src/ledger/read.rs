@@ -76,6 +76,22 @@ impl Default for LedgerPosition {
 }
 
 impl LedgerPosition {
+    /// Returns the length of the record's line.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.offset.saturating_sub(self.line_begin)
+    }
+
+    /// Reads the record from the ledger in `dir`; an error says that it is not there any more, or why not.
+    pub(crate) fn entry(&self, disk: &dyn Disk, dir: &Handle) -> Result<Entry, String> {
+        let seq = self.seq;
+        let text = self.text(disk, dir);
+        let text = text.map_err(|error| format!("record {seq} cannot be read: {error}"))?;
+        let entry = text.and_then(|text| Entry::from_line(&text).ok());
+        entry
+            .filter(|entry| entry.seq == seq)
+            .ok_or_else(|| format!("record {seq}, which a lane still needs, is not where it was"))
+    }
+
     /// Reads the record's line, without its newline, from the ledger in `dir`; `None` if it is not there any more.
     pub(crate) fn text(&self, disk: &dyn Disk, dir: &Handle) -> io::Result<Option<Vec<u8>>> {
         let name = layout::segment_name(self.segment);
@@ -86,8 +102,7 @@ impl LedgerPosition {
         if disk.stat(&file)?.size < self.offset {
             return Ok(None);
         }
-        let len = self.offset.saturating_sub(self.line_begin);
-        let len = usize::try_from(len).map_err(io::Error::other)?;
+        let len = usize::try_from(self.bytes()).map_err(io::Error::other)?;
         let mut line = disk::read_part(disk, &file, self.line_begin, len)?;
         let is_it = line.pop() == Some(b'\n') && Digest::of(&line) == self.digest;
         Ok(is_it.then_some(line))

@@ -91,8 +91,8 @@ impl Log for Local {
         if batch.after() == end {
             self.signatures
                 .add(&self.root, std::slice::from_ref(signed))?;
-            return match self.ledger.append_batch(batch) {
-                Ok(()) => Ok(Appended::Committed),
+            return match self.ledger.append(batch) {
+                Ok(_) => Ok(Appended::Committed),
                 Err(error) if error.is_retryable() => Err(error.into()),
                 // The write may have reached the disk.
                 Err(error) => Ok(Appended::Unknown(error.chain())),

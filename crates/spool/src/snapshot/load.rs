@@ -10,7 +10,7 @@ use super::{Fold, PassedOver, list};
 use crate::delivery::Heads;
 use crate::ledger::read::{LedgerPosition, Stretch};
 use crate::root::{Dir, OpenRoot};
-use crate::{Digest, Entry, FileName, SpoolError, dirs, layout, stretch};
+use crate::{Digest, FileName, SpoolError, dirs, layout, stretch};
 use disk::{FileKind, Handle, OpenMode, if_there};
 use sorted_rows::{Layer, Rows};
 
@@ -26,8 +26,6 @@ pub(crate) struct LoadedSnapshot {
     pub(crate) bytes: u64,
     /// The lanes up to there.
     pub(crate) heads: Heads,
-    /// The records that lanes still need from before it, as far as the caller wanted them.
-    pub(crate) owed: Vec<Entry>,
     /// Its rows.
     pub(crate) rows: Arc<Rows>,
 }
@@ -41,12 +39,11 @@ pub(crate) enum Checked {
     WhatIsRead,
 }
 
-/// Returns the records that the caller's lanes still need from before a snapshot; an error says why they cannot do with
-/// it.
-pub(crate) type Owed<'a> = &'a dyn Fn(&Heads) -> Result<Vec<Entry>, String>;
+/// An error says why the caller's lanes cannot do with a snapshot of these.
+pub(crate) type Usable<'a> = &'a dyn Fn(&Heads) -> Result<(), String>;
 
 /// For a caller that delivers nothing.
-pub(crate) const NO_LANES: Owed<'static> = &|_| Ok(Vec::new());
+pub(crate) const NO_LANES: Usable<'static> = &|_| Ok(());
 
 /// Why a snapshot is not loaded.
 pub(super) enum NotTaken {
@@ -66,14 +63,14 @@ impl From<String> for NotTaken {
 /// ledger is an error.
 pub(crate) fn load_newest(
     root: &OpenRoot,
-    (owed, checked): (Owed<'_>, Checked),
+    (usable, checked): (Usable<'_>, Checked),
     seq_max: u64,
     fold: &mut dyn Fold,
 ) -> Result<(Option<LoadedSnapshot>, Vec<PassedOver>), SpoolError> {
     let mut passed_over = Vec::new();
     fold.clear();
     for (seq, name) in list(root)?.into_iter().filter(|(seq, _)| *seq <= seq_max) {
-        match load(root, (owed, checked), seq, &name, fold) {
+        match load(root, (usable, checked), seq, &name, fold) {
             Ok(taken) => return Ok((Some(taken), passed_over)),
             Err(why) => {
                 fold.clear();
@@ -96,7 +93,7 @@ pub(crate) fn load_newest(
 /// Loads this snapshot; an error says why it cannot be used.
 pub(super) fn load(
     root: &OpenRoot,
-    (owed, checked): (Owed<'_>, Checked),
+    (usable, checked): (Usable<'_>, Checked),
     seq: u64,
     name: &FileName,
     fold: &mut dyn Fold,
@@ -130,7 +127,7 @@ pub(super) fn load(
         return Err(format!("its form is {}, this program's is {form}", title.form).into());
     }
     let heads = reader.lanes()?;
-    let owed = owed(&heads)?;
+    usable(&heads)?;
     let rows = Arc::new(rows(root, &dir, (seq, name), &reader.beneath()?, checked)?);
     fill(reader, &rows, fold)?;
     let bytes = title.segments.iter().map(|(_, len)| len).sum();
@@ -138,7 +135,6 @@ pub(super) fn load(
         place,
         bytes,
         heads,
-        owed,
         rows,
     })
 }

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::file::{SnapshotWriter, Title};
-use super::load::{Checked, LoadedSnapshot, Owed, load_newest, rows_of};
+use super::load::{Checked, LoadedSnapshot, Usable, load_newest, rows_of};
 use super::{Fold, list};
 use crate::delivery::{Heads, Lane, Pos, items_of};
 use crate::ledger::read::{self, LedgerPosition, LedgerRecord, Stretch};
@@ -123,9 +123,9 @@ impl SnapshotMaker {
         let durable = |lane: &Lane| self.owing.get(lane).copied().unwrap_or(Pos::END);
         let lists_all = |heads: &Heads| match heads.lacking(&|lane| Some(durable(lane))) {
             Some(lane) => Err(format!("it does not list what {lane} needs")),
-            None => Ok(Vec::new()),
+            None => Ok(()),
         };
-        let with = (&lists_all as Owed<'_>, Checked::WhatIsRead);
+        let with = (&lists_all as Usable<'_>, Checked::WhatIsRead);
         let (taken, _) = load_newest(root, with, self.seq, fold)?;
         let (from, mut folding) = Folding::after(taken, fold, &mut |lane| durable(lane));
         let stretch = Stretch { from, to: self.seq };

@@ -1,5 +1,6 @@
 //! The promises of the spool, tested on real directories.
 
+mod backlog;
 mod closed;
 mod crash;
 mod daemon;

@@ -1,5 +1,8 @@
 //! Rows in memory, by their keys. Keys are hashes, so a map can use their first bytes directly; rows are sorted only
 //! when a caller needs an order.
+//!
+//! All values are in one block of memory: thousands come and go together with each snapshot, and as many small blocks
+//! would be spread over the pages of everything that lives longer.
 
 #![expect(
     clippy::disallowed_types,
@@ -16,68 +19,121 @@ const KEY: usize = size_of::<RowKey>();
 /// The part of a key behind its group.
 type OwnKey = [u8; KEY - GROUP];
 
+/// The values of a table move together once more than this many bytes of their block, and more than half of it, belong to no
+/// row.
+const UNUSED_MAX: usize = 64 * 1024;
+
 /// All new rows of a table.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct NewRows(HashMap<[u8; GROUP], GroupRows, BuildHasherDefault<FirstBytes>>);
+#[derive(Clone, Debug, Default)]
+pub(crate) struct NewRows {
+    groups: HashMap<[u8; GROUP], GroupRows, BuildHasherDefault<FirstBytes>>,
+    /// The values, and the number of their bytes that belong to no row.
+    values: Vec<u8>,
+    unused: usize,
+}
 
 /// The rows of one group: nearly always one.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 enum GroupRows {
-    One(OwnKey, Box<[u8]>),
+    One(OwnKey, ValuePlace),
     /// Two or more.
-    More(BTreeMap<OwnKey, Box<[u8]>>),
+    More(BTreeMap<OwnKey, ValuePlace>),
+}
+
+/// The place of a value in the block.
+#[derive(Clone, Copy, Debug)]
+struct ValuePlace {
+    begin: usize,
+    len: usize,
+}
+
+impl ValuePlace {
+    fn of(self, values: &[u8]) -> &[u8] {
+        &values[self.begin..][..self.len]
+    }
 }
 
 impl NewRows {
     pub(crate) fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.groups.is_empty()
     }
 
     pub(crate) fn get(&self, key: &RowKey) -> Option<&[u8]> {
         let (group, own) = split(key);
-        match self.0.get(&group)? {
-            GroupRows::One(known, value) => (*known == own).then_some(value),
-            GroupRows::More(rows) => rows.get(&own).map(|value| &**value),
-        }
+        let place = match self.groups.get(&group)? {
+            GroupRows::One(known, place) => (*known == own).then_some(place),
+            GroupRows::More(rows) => rows.get(&own),
+        };
+        Some(place?.of(&self.values))
     }
 
-    pub(crate) fn insert(&mut self, key: RowKey, value: Box<[u8]>) {
+    pub(crate) fn insert(&mut self, key: RowKey, value: &[u8]) {
         let (group, own) = split(&key);
-        match self.0.entry(group) {
+        let place = ValuePlace {
+            begin: self.values.len(),
+            len: value.len(),
+        };
+        self.values.extend_from_slice(value);
+        match self.groups.entry(group) {
             std::collections::hash_map::Entry::Vacant(new) => {
-                new.insert(GroupRows::One(own, value));
+                new.insert(GroupRows::One(own, place));
             }
             std::collections::hash_map::Entry::Occupied(mut known) => {
-                known.get_mut().insert(own, value);
+                let before = known.get_mut().insert(own, place);
+                self.unused += before.map_or(0, |before| before.len);
+                self.move_together();
             }
         }
     }
 
     pub(crate) fn remove(&mut self, key: &RowKey) {
         let (group, own) = split(key);
-        if let Some(rows) = self.0.remove(&group)
-            && let Some(rest) = rows.without(&own)
-        {
-            self.0.insert(group, rest);
-        }
+        let Some(rows) = self.groups.get_mut(&group) else {
+            return;
+        };
+        let removed = match rows {
+            GroupRows::One(known, place) if *known == own => {
+                let place = *place;
+                self.groups.remove(&group);
+                Some(place)
+            }
+            GroupRows::One(..) => None,
+            GroupRows::More(more) => {
+                let removed = more.remove(&own);
+                // Rows that were removed leave nothing behind.
+                if more.len() == 1
+                    && let Some((own, place)) = more.pop_first()
+                {
+                    *rows = GroupRows::One(own, place);
+                }
+                removed
+            }
+        };
+        self.unused += removed.map_or(0, |place| place.len);
+        self.move_together();
     }
 
-    pub(crate) fn extend(&mut self, newer: NewRows) {
-        for (group, rows) in newer.0 {
-            match rows {
-                GroupRows::One(own, value) => self.insert(joined(&group, &own), value),
-                GroupRows::More(rows) => {
-                    for (own, value) in rows {
-                        self.insert(joined(&group, &own), value);
-                    }
-                }
-            }
+    /// Drops the bytes that belong to no row, once they are more than the others.
+    fn move_together(&mut self) {
+        if self.unused <= UNUSED_MAX.max(self.values.len() / 2) {
+            return;
         }
+        let before = std::mem::take(self);
+        before
+            .iter()
+            .for_each(|(key, value)| self.insert(key, value));
+    }
+
+    pub(crate) fn extend(&mut self, newer: &NewRows) {
+        newer
+            .iter()
+            .for_each(|(key, value)| self.insert(key, value));
     }
 
     /// Returns all rows, in no particular order.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (RowKey, &[u8])> {
-        self.0.iter().flat_map(|(group, rows)| rows.iter(group))
+        let groups = self.groups.iter();
+        groups.flat_map(|(group, rows)| rows.iter(group, &self.values))
     }
 
     /// Returns the rows whose keys begin with `prefix`, in no particular order.
@@ -87,8 +143,8 @@ impl NewRows {
     ) -> Box<dyn Iterator<Item = (RowKey, &'a [u8])> + 'a> {
         match prefix.first_chunk::<GROUP>() {
             Some(group) => {
-                let rows = self.0.get_key_value(group).into_iter();
-                let rows = rows.flat_map(|(group, rows)| rows.iter(group));
+                let rows = self.groups.get_key_value(group).into_iter();
+                let rows = rows.flat_map(|(group, rows)| rows.iter(group, &self.values));
                 Box::new(rows.filter(move |(key, _)| key.starts_with(prefix)))
             }
             None => Box::new(self.iter().filter(move |(key, _)| key.starts_with(prefix))),
@@ -96,42 +152,42 @@ impl NewRows {
     }
 }
 
+/// Rows are equal if they have the same values, wherever these are.
+impl PartialEq for NewRows {
+    fn eq(&self, other: &Self) -> bool {
+        self.iter().count() == other.iter().count()
+            && self
+                .iter()
+                .all(|(key, value)| other.get(&key) == Some(value))
+    }
+}
+
 impl GroupRows {
-    fn insert(&mut self, own: OwnKey, value: Box<[u8]>) {
+    /// Adds a row, and returns the value that it had before.
+    fn insert(&mut self, own: OwnKey, place: ValuePlace) -> Option<ValuePlace> {
         match self {
-            GroupRows::One(known, before) if *known == own => *before = value,
+            GroupRows::One(known, before) if *known == own => {
+                Some(std::mem::replace(before, place))
+            }
             GroupRows::One(known, before) => {
-                let before = (*known, std::mem::take(before));
-                *self = GroupRows::More(BTreeMap::from([before, (own, value)]));
+                *self = GroupRows::More(BTreeMap::from([(*known, *before), (own, place)]));
+                None
             }
-            GroupRows::More(rows) => {
-                rows.insert(own, value);
-            }
+            GroupRows::More(rows) => rows.insert(own, place),
         }
     }
 
-    fn without(self, own: &OwnKey) -> Option<GroupRows> {
-        match self {
-            GroupRows::One(known, _) if known == *own => None,
-            GroupRows::One(..) => Some(self),
-            GroupRows::More(mut rows) => {
-                rows.remove(own);
-                if rows.len() == 1 {
-                    let (own, value) = rows.pop_first()?;
-                    return Some(GroupRows::One(own, value));
-                }
-                Some(GroupRows::More(rows))
-            }
-        }
-    }
-
-    fn iter(&self, group: &[u8; GROUP]) -> impl Iterator<Item = (RowKey, &[u8])> {
+    fn iter<'a>(
+        &'a self,
+        group: &'a [u8; GROUP],
+        values: &'a [u8],
+    ) -> impl Iterator<Item = (RowKey, &'a [u8])> {
         let (one, more) = match self {
-            GroupRows::One(own, value) => (Some((own, value)), None),
+            GroupRows::One(own, place) => (Some((own, place)), None),
             GroupRows::More(rows) => (None, Some(rows)),
         };
         let rows = one.into_iter().chain(more.into_iter().flatten());
-        rows.map(|(own, value)| (joined(group, own), &**value))
+        rows.map(move |(own, place)| (joined(group, own), place.of(values)))
     }
 }
 
@@ -173,6 +229,27 @@ mod tests {
 
     use super::*;
 
+    #[test]
+    fn values_that_are_overwritten_or_removed_take_no_more_room_than_the_others() {
+        let mut rows = NewRows::default();
+        let key = |n: u8| [n; KEY];
+        for round in 0..1_000_u32 {
+            for n in 0..10 {
+                rows.insert(key(n), &[round.to_le_bytes()[0] ^ n; 1_000]);
+            }
+            rows.remove(&key(10));
+            rows.insert(key(10), &[1; 1_000]);
+        }
+        assert!(
+            rows.values.len() <= UNUSED_MAX + 12_000,
+            "{}",
+            rows.values.len()
+        );
+        for n in 0..10 {
+            assert_eq!(rows.get(&key(n)), Some(&[231 ^ n; 1_000][..]));
+        }
+    }
+
     proptest! {
         #[test]
         fn rows_are_those_of_an_ordered_map(
@@ -186,7 +263,7 @@ mod tests {
                     rows.remove(&key);
                     model.remove(&key);
                 } else {
-                    rows.insert(key, Box::new([value]));
+                    rows.insert(key, &[value]);
                     model.insert(key, [value]);
                 }
                 prop_assert_eq!(rows.get(&key), model.get(&key).map(|value| &value[..]));
@@ -201,7 +278,7 @@ mod tests {
             }
             // Removed rows leave nothing behind.
             let mut same = NewRows::default();
-            model.into_iter().for_each(|(key, value)| same.insert(key, Box::new(value)));
+            model.into_iter().for_each(|(key, value)| same.insert(key, &value));
             prop_assert_eq!(rows, same);
         }
     }

@@ -108,8 +108,8 @@ impl<const KIND: u8> Table<KIND> {
     }
 
     /// Adds a row or overwrites its value, without reading anything.
-    pub fn put(&mut self, key: RowKey, value: impl Into<Box<[u8]>>) {
-        self.new.insert(key, value.into());
+    pub fn put(&mut self, key: RowKey, value: impl AsRef<[u8]>) {
+        self.new.insert(key, value.as_ref());
     }
 
     /// Returns the value put under this key since the last snapshot, for [`Self::put_back`].
@@ -120,7 +120,7 @@ impl<const KIND: u8> Table<KIND> {
     /// Restores the value of a row from [`Self::put_before`].
     pub fn put_back(&mut self, key: RowKey, before: Option<Box<[u8]>>) {
         match before {
-            Some(value) => self.new.insert(key, value),
+            Some(value) => self.new.insert(key, &value),
             None => self.new.remove(&key),
         }
     }
@@ -140,7 +140,7 @@ impl<const KIND: u8> Table<KIND> {
     pub fn give_up_snapshot(&mut self) {
         let newer = std::mem::take(&mut self.new);
         self.new = Arc::unwrap_or_clone(std::mem::take(&mut self.closing));
-        self.new.extend(newer);
+        self.new.extend(&newer);
     }
 
     /// Ends a snapshot: `stored` has all rows from when it began, or all current rows if none began.
@@ -159,7 +159,7 @@ impl<const KIND: u8> Table<KIND> {
         self.rest_on(stored);
         for (key, value) in began.iter() {
             if self.new.get(&key).is_none() && self.get(&key).as_deref() != Some(value) {
-                self.new.insert(key, value.into());
+                self.new.insert(key, value);
             }
         }
     }

@@ -2,8 +2,9 @@
 
 use std::borrow::Cow;
 use std::collections::HashMap;
+use std::hash::{BuildHasher as _, Hash as _, Hasher as _, RandomState};
 use std::io;
-use std::path::{Component, Path, PathBuf};
+use std::path::{Component, Path};
 use std::sync::{Mutex, PoisonError};
 
 use os_calls::Writer;
@@ -43,8 +44,15 @@ pub enum PacketRead {
 }
 
 /// The watched packets that changed last, the newer generation first. This only saves time.
+///
+/// A packet is known by the hash of its path: thousands of paths, each in a block of its own, would be spread over the
+/// pages of all that lives longer. A note is about a file of one inode, size and time, so two paths with one hash cost a
+/// wait at most.
 #[derive(Debug, Default)]
-pub(crate) struct Packets(Mutex<[HashMap<PathBuf, SeenPacket>; 2]>);
+pub(crate) struct Packets {
+    hasher: RandomState,
+    seen: Mutex<[HashMap<u64, SeenPacket>; 2]>,
+}
 
 #[derive(Debug, Default)]
 struct SeenPacket {
@@ -116,17 +124,22 @@ impl Packets {
     }
 
     fn change<T>(&self, path: &Path, change: impl FnOnce(&mut SeenPacket) -> T) -> T {
-        let [newer, older] = &mut *self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        // `a/./b` and `a//b` name the same packet.
-        let path: PathBuf = path
-            .components()
-            .filter(|part| matches!(part, Component::Normal(_)))
-            .collect();
-        if newer.len() >= KNOWN_MAX && !newer.contains_key(&path) {
+        let packet = self.id_of(path);
+        let [newer, older] = &mut *self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        if newer.len() >= KNOWN_MAX && !newer.contains_key(&packet) {
             *older = std::mem::take(newer);
         }
-        let known = || older.remove(&path).unwrap_or_default();
-        change(newer.entry(path.clone()).or_insert_with(known))
+        let known = || older.remove(&packet).unwrap_or_default();
+        change(newer.entry(packet).or_insert_with(known))
+    }
+
+    /// Hashes the path of a packet: `a/./b` and `a//b` name the same one.
+    fn id_of(&self, path: &Path) -> u64 {
+        let mut hasher = self.hasher.build_hasher();
+        path.components()
+            .filter(|part| matches!(part, Component::Normal(_)))
+            .for_each(|part| part.hash(&mut hasher));
+        hasher.finish()
     }
 }
 
@@ -247,14 +260,17 @@ mod tests {
     #[test]
     fn the_packets_that_changed_last_are_remembered_and_no_more_than_two_generations() {
         let packets = Packets::default();
-        let path = |number| PathBuf::from(format!("packets/findings/{number}.yaml"));
+        let path = |number| format!("packets/findings/{number}.yaml");
         let all = 5 * KNOWN_MAX;
         for number in 0..all {
-            packets.hint(&path(number), Hint::Created, || None);
+            packets.hint(path(number).as_ref(), Hint::Created, || None);
         }
-        let [newer, older] = &*packets.0.lock().expect("no other thread");
+        let [newer, older] = &*packets.seen.lock().expect("no other thread");
         assert!(newer.len() + older.len() <= 2 * KNOWN_MAX);
-        let known = |number| newer.contains_key(&path(number)) || older.contains_key(&path(number));
+        let known = |number| {
+            let packet = packets.id_of(path(number).as_ref());
+            newer.contains_key(&packet) || older.contains_key(&packet)
+        };
         assert!((all - KNOWN_MAX..all).all(known));
     }
 }

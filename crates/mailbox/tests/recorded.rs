@@ -415,7 +415,7 @@ fn what_the_gate_refuses_is_not_written() {
 /// The open request to codex, with another state of its review.
 fn changed(root: &Path, gate: GateSection, change: impl FnOnce(&mut Review)) -> Ask {
     let (index, _) = LedgerIndex::read(root).expect("a ledger");
-    let mut reviews = index.state().open_reviews();
+    let mut reviews = index.state().requested_reviews();
     let (key, review) = reviews
         .find(|(key, _)| key.reviewer == agent("codex"))
         .expect("a review");

@@ -67,7 +67,7 @@ impl Mailroom {
     /// Summarizes the mailroom's state in one line, without text of agents.
     pub fn status_line(&self) -> String {
         let state = self.state();
-        let open = state.open_reviews().count();
+        let open = state.open_count();
         let waiting = self.spool.waiting() + self.unread();
         format!(
             "{} agents, {open} reviews open, {} messages accepted, {waiting} waiting",

@@ -20,7 +20,7 @@ impl Mailroom {
     /// The reviews whose reviewer owes a response, each with its open request.
     pub(crate) fn open_requests(&self) -> impl Iterator<Item = (&ReviewKey, &Review, &Invocation)> {
         self.state()
-            .open_reviews()
+            .requested_reviews()
             .filter(move |(key, review)| self.is_at_home(review.reviewer(key)))
             .filter_map(|(key, review)| Some((key, review, review.phase.invocation()?)))
     }

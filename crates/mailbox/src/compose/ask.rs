@@ -228,7 +228,7 @@ pub fn open(root: &Path, me: &AgentName, now: DateTime<Utc>) -> Result<Vec<Ask>,
         let policy = config.policy(workspace::directory::agents(root).unwrap_or_default());
         let state = standings.index().state();
         let mine = state
-            .open_reviews()
+            .requested_reviews()
             .filter(|(key, review)| review.reviewer(key) == me);
         let asks = mine.filter_map(|it| of_review(root, (state, &policy), it, now));
         return Ok(asks.collect());

@@ -1,5 +1,5 @@
 //! The state as lines of JSON, and back: the content of a snapshot, so that a start need not apply every record. The
-//! lines leave out what follows from the rest (which reviews are open, which deadline is next) and what is in rows.
+//! lines leave out what follows from the rest (which deadline is next) and what is in rows.
 //!
 //! The code names every part of the state here, so that a new part does not compile until it is kept as well. The
 //! caller decides where the lines and rows are, and whether they can be trusted.
@@ -31,6 +31,8 @@ enum StateLine<'a> {
     Review(Cow<'a, ReviewKey>, Box<Cow<'a, Review>>),
     /// The number of reviews in rows, by phase.
     ReviewRows(Cow<'a, BTreeMap<String, u64>>),
+    /// A review in a row that an agent can move, its reviewer and its deadline.
+    RowDeadline(Cow<'a, ReviewKey>, Cow<'a, AgentName>, DateTime<Utc>),
     /// The claim of a review in a row.
     RowClaim(Cow<'a, TaskId>, Cow<'a, ReviewKey>),
     /// The number of accepted messages.
@@ -79,6 +81,10 @@ impl State {
         }
         let counts = Cow::Borrowed(reviews.row_counts());
         write(&StateLine::ReviewRows(counts), line)?;
+        for (key, reviewer, at) in reviews.row_deadlines() {
+            let (key, reviewer) = (Cow::Borrowed(key), Cow::Borrowed(reviewer));
+            write(&StateLine::RowDeadline(key, reviewer, at), line)?;
+        }
         for (task, key) in reviews.row_claims() {
             write(
                 &StateLine::RowClaim(Cow::Borrowed(task), Cow::Borrowed(key)),
@@ -171,6 +177,9 @@ impl Restore {
                 reviews.open_new(&key, review.into_owned());
             }
             StateLine::ReviewRows(counts) => reviews.restore_row_counts(counts.into_owned()),
+            StateLine::RowDeadline(key, reviewer, at) => {
+                reviews.restore_deadline(key.into_owned(), reviewer.into_owned(), at);
+            }
             StateLine::RowClaim(task, key) => {
                 reviews.restore_claim(task.into_owned(), key.into_owned());
             }

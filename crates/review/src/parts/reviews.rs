@@ -1,5 +1,6 @@
 //! The reviews, indexed by key, by pull request, and by the two agents of an open one. All but the last few reviews
-//! that no agent can move are rows of two tables: one holds those that a person has to decide, the other the rest.
+//! without an open request are rows of two tables: one holds those in which an author or a person has to act, the other
+//! the rest.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -13,18 +14,18 @@ use crate::parts::waiting::{WaitingReviews, read_row, row, row_of};
 use crate::words::key::{ReviewKey, TaskId};
 use crate::words::table::{StoredRows, Table};
 
-/// The most reviews that no agent can move and that stay current: those that changed last, which are read most often.
+/// The most reviews without an open request that stay current: those that changed last, which are read most often.
 const AT_REST_MAX: usize = 64;
 
 /// All reviews, and the indexes over them. Each key is stored once and shared.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Reviews {
-    /// The reviews that an agent can move, and the last others that changed. Boxed, because the leaves
-    /// of a tree that grows at its end are half empty.
+    /// The reviews whose reviewer owes a response, which the daemon looks at again and again, and the last others that
+    /// changed. Boxed, because the leaves of a tree that grows at its end are half empty.
     current: BTreeMap<Arc<ReviewKey>, Box<Review>>,
     /// The current reviews that will become rows, the last one at the end.
     at_rest: VecDeque<Arc<ReviewKey>>,
-    /// The rows of reviews that wait for a person, and stale rows of reviews that are current again.
+    /// The rows of reviews that wait for their author or a person.
     pub(crate) waiting: WaitingReviews,
     /// The rows of all others, each with its key, and stale rows of reviews that are current or waiting again.
     pub(crate) rows: Table<b'r'>,
@@ -34,9 +35,9 @@ pub(crate) struct Reviews {
     loaded: LoadedReviews,
     /// The current reviews by pull request number.
     by_pr: BTreeMap<PrNumber, Vec<Arc<ReviewKey>>>,
-    /// Reviews that an agent can move, by author and current reviewer.
+    /// Reviews that an agent can move, by author and current reviewer, rows among them.
     open: BTreeMap<(AgentName, AgentName), BTreeSet<Arc<ReviewKey>>>,
-    /// The next deadline of each review that is not final.
+    /// The next deadline of each review that is not final, rows among them.
     deadlines: BTreeSet<(DateTime<Utc>, Arc<ReviewKey>)>,
     /// The reviews of the pull request that claims each task, rows among them.
     claims: BTreeMap<TaskId, BTreeSet<Arc<ReviewKey>>>,
@@ -47,7 +48,7 @@ pub(crate) struct Reviews {
 enum KeptIn {
     /// It stays current.
     Memory,
-    /// The rows of reviews that wait for a person.
+    /// The rows of reviews that wait for their author or a person.
     Waiting,
     /// The rows of reviews in which nobody has to act.
     Rest,
@@ -55,10 +56,10 @@ enum KeptIn {
 
 impl KeptIn {
     fn of(review: &Review) -> Self {
-        match (review.phase.is_final(), review.is_at_rest()) {
-            (false, _) => Self::Memory,
-            (true, false) => Self::Waiting,
-            (true, true) => Self::Rest,
+        match (review.phase.invocation(), review.is_at_rest()) {
+            (Some(_), _) => Self::Memory,
+            (None, false) => Self::Waiting,
+            (None, true) => Self::Rest,
         }
     }
 }
@@ -106,12 +107,17 @@ impl Reviews {
             .chain(last)
     }
 
-    /// Returns the reviews that are not final.
-    pub(crate) fn iter_open(&self) -> impl Iterator<Item = (&ReviewKey, &Review)> {
+    /// Returns the reviews whose reviewer owes a response.
+    pub(crate) fn iter_requested(&self) -> impl Iterator<Item = (&ReviewKey, &Review)> {
         let current = self.current.iter();
         current
             .map(|(key, review)| (&**key, &**review))
-            .filter(|(_, review)| !review.phase.is_final())
+            .filter(|(_, review)| review.phase.invocation().is_some())
+    }
+
+    /// Counts the reviews that are not final.
+    pub(crate) fn open_count(&self) -> usize {
+        self.open.values().map(BTreeSet::len).sum()
     }
 
     /// Counts the reviews in each phase, by its word.
@@ -133,6 +139,32 @@ impl Reviews {
         let claims = self.claims.iter();
         let claims = claims.flat_map(|(task, keys)| keys.iter().map(move |key| (task, &**key)));
         claims.filter(|(_, key)| !self.current.contains_key(*key))
+    }
+
+    /// Returns the reviews in rows that are not final, each with its reviewer and its deadline.
+    pub(crate) fn row_deadlines(&self) -> Vec<(&ReviewKey, &AgentName, DateTime<Utc>)> {
+        let of_rows = self.deadlines.iter();
+        let of_rows = of_rows.filter(|(_, key)| !self.current.contains_key(key));
+        let at: BTreeMap<&ReviewKey, DateTime<Utc>> =
+            of_rows.map(|(at, key)| (&**key, *at)).collect();
+        let open = self.open.iter();
+        let open =
+            open.flat_map(|((_, reviewer), keys)| keys.iter().map(move |key| (reviewer, key)));
+        open.filter_map(|(reviewer, key)| Some((&**key, reviewer, *at.get(&**key)?)))
+            .collect()
+    }
+
+    /// Sets the deadline of a review in a row from a snapshot.
+    pub(crate) fn restore_deadline(
+        &mut self,
+        key: ReviewKey,
+        reviewer: AgentName,
+        at: DateTime<Utc>,
+    ) {
+        let pair = (key.author.clone(), reviewer);
+        let key = Arc::new(key);
+        self.keep_deadline(&key, None, Some(at));
+        self.keep_open(&key, None, Some(pair));
     }
 
     /// Sets a claim from a snapshot.
@@ -262,9 +294,6 @@ impl Reviews {
         if was_open != is_open {
             self.keep_open(&known, was_open, is_open);
         }
-        if was_at == KeptIn::Waiting && is_at != KeptIn::Waiting {
-            self.waiting.remove(&known);
-        }
         if was_at != KeptIn::Memory {
             self.at_rest.retain(|other| !Arc::ptr_eq(other, &known));
         }
@@ -280,8 +309,13 @@ impl Reviews {
         }
         let row = row_of::<b'r'>(key);
         // A review that waits again has a stale row from before.
-        let review =
-            (self.waiting.get(&row)).or_else(|| Some(read_row(&self.rows.get(&row)?).1))?;
+        let review = match self.waiting.get(&row) {
+            Some(review) => {
+                self.waiting.remove(key);
+                review
+            }
+            None => read_row(&self.rows.get(&row)?).1,
+        };
         self.count_row(&review, |count| count.saturating_sub(1));
         self.loaded.clear();
         Some(self.open_new(key, review))
@@ -326,6 +360,8 @@ impl Reviews {
             return;
         };
         self.keep_claim(&oldest, None, review.fixes.clone());
+        self.keep_deadline(&oldest, None, review.deadline().map(|(at, _)| at));
+        self.keep_open(&oldest, None, open_with(&oldest, &review));
         self.count_row(&review, |count| count + 1);
         if KeptIn::of(&review) == KeptIn::Waiting {
             self.waiting.put(oldest, *review);

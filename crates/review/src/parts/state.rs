@@ -82,14 +82,19 @@ impl State {
     }
 
     /// Returns the reviews in which somebody has to act, and the last 64 that came to rest; ordered by key. It reads
-    /// those that wait for a person, so it is for callers that show them.
+    /// those that wait for their author or a person, so it is for callers that show them.
     pub fn current_reviews(&self) -> impl Iterator<Item = (&ReviewKey, &Review)> {
         self.reviews.iter_current()
     }
 
-    /// Returns the reviews that an agent can move, ordered by key. Cheaper than reading all, since most are finished.
-    pub fn open_reviews(&self) -> impl Iterator<Item = (&ReviewKey, &Review)> {
-        self.reviews.iter_open()
+    /// Returns the reviews whose reviewer owes a response, ordered by key. Reads no row.
+    pub fn requested_reviews(&self) -> impl Iterator<Item = (&ReviewKey, &Review)> {
+        self.reviews.iter_requested()
+    }
+
+    /// Counts the reviews that an agent can move.
+    pub fn open_count(&self) -> usize {
+        self.reviews.open_count()
     }
 
     /// Counts the reviews in each phase, by its word.

@@ -1,5 +1,5 @@
-//! The reviews that wait for a person, as rows of a table: people never answer some of them, so their number is
-//! unbounded.
+//! The reviews that wait for their author or a person, as rows of a table: people never answer some of them, and authors
+//! have days, so their number is unbounded.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
@@ -9,7 +9,7 @@ use crate::words::folded::{fold, unfold};
 use crate::words::key::ReviewKey;
 use crate::words::table::{RowKey, Table};
 
-/// A row for each review, with its key. An empty row is that of a review that a person has answered.
+/// A row for each review, with its key. An empty row is that of a review that has changed since.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct WaitingReviews {
     pub(crate) rows: Table<b'w'>,

@@ -495,9 +495,11 @@ mod tests {
 
     #[test]
     fn reviews_that_became_rows_in_a_batch_are_taken_back_with_it() {
-        for (review, at_rest, waiting) in
-            [(approved(), AT_REST_MAX, 0), (escalated(), 0, AT_REST_MAX)]
-        {
+        for (review, at_rest, waiting) in [
+            (approved(), AT_REST_MAX, 0),
+            (escalated(), 0, AT_REST_MAX),
+            (fixing(1), 0, AT_REST_MAX),
+        ] {
             let mut reviews = Reviews::default();
             let rows = |of: &Reviews| (of.rows.all().len(), of.waiting.rows.all().len());
             for number in 0..2 * AT_REST_MAX {
@@ -519,6 +521,46 @@ mod tests {
         Review {
             phase: Phase::Escalated(EscalationReason::MaxRoundsExceeded),
             ..approved()
+        }
+    }
+
+    /// A review whose author has time until the end of this minute.
+    fn fixing(minute: i64) -> Review {
+        let due = DateTime::from_timestamp(60 * minute, 0).expect("a time");
+        Review {
+            phase: Phase::Fixing { due },
+            ..approved()
+        }
+    }
+
+    #[test]
+    fn reviews_that_wait_for_their_authors_keep_their_deadlines_as_rows() {
+        let all = 3 * AT_REST_MAX;
+        let minute = |number: usize| i64::try_from(number).expect("a small number");
+        let reviews: Vec<_> = (0..all).map(|n| (key(n), fixing(minute(n)))).collect();
+        let state = State::of(reviews.iter().map(|(key, review)| (key, review)), [], []);
+        let restored = state.through_snapshot().expect("its own lines");
+        assert_eq!(restored, state);
+        for mut state in [state, restored] {
+            let reviews = &mut state.reviews;
+            assert_eq!(reviews.current.len(), AT_REST_MAX, "the others are rows");
+            let agents = (&key(0).author, &key(0).reviewer);
+            let open = |of: &Reviews| (of.open_count(), of.open_between(agents.0, agents.1).len());
+            assert_eq!(open(reviews), (all, all));
+            let deadlines = |of: &Reviews| -> Vec<ReviewKey> {
+                of.deadlines().map(|(_, key)| key.clone()).collect()
+            };
+            assert_eq!(deadlines(reviews), Vec::from_iter((0..all).map(key)));
+            reviews.change(&key(0), None, |review| *review = approved());
+            reviews.change(&key(1), None, |review| *review = fixing(minute(all)));
+            assert_eq!(open(reviews), (all - 1, all - 1));
+            let moved = (2..all).chain([1]).map(key);
+            assert_eq!(deadlines(reviews), Vec::from_iter(moved));
+            assert_eq!(reviews.get(&key(1)), Some(&fixing(minute(all))));
+            assert_eq!(reviews.phases().into_values().sum::<u64>(), all as u64);
+            reviews.put_back(&key(1), Some(fixing(1)));
+            reviews.put_back(&key(0), Some(fixing(0)));
+            assert_eq!(deadlines(reviews), Vec::from_iter((0..all).map(key)));
         }
     }
 

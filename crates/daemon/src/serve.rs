@@ -224,29 +224,41 @@ impl<'r> Daemon<'r> {
             let now = self.clock.read();
             // Whatever woke the daemon may have left something to judge.
             self.schedule.no_later(Duty::Pass, now.mono);
-            for duty in self.schedule.due(now.mono) {
-                // A pass that delivered has postponed the checkpoint, so one sync serves deliveries in a row.
-                if self.schedule.is_due(duty, now.mono) {
-                    self.perform(duty, now)?;
-                }
-            }
+            self.perform_due(now)?;
             self.turned(now);
             if self.mailroom.has_other_homes() {
                 return self.stop().map(|()| ServeEnd::OtherHomes);
             }
             let wait = self.pause(now);
-            tokio::select! {
-                biased;
-                heard = signals.next() => match heard {
-                    Heard::Stop => return self.stop().map(|()| ServeEnd::Stopped),
-                    Heard::Reload => self.reload(),
-                },
-                () = self.watch.rings() => self.take_hints(),
-                () = self.runner.rings() => {}
-                () = self.log_rang.notified() => {}
-                () = tokio::time::sleep(wait) => {}
+            match self.woken(&mut signals, wait).await {
+                Some(Heard::Stop) => return self.stop().map(|()| ServeEnd::Stopped),
+                Some(Heard::Reload) => self.reload(),
+                None => {}
             }
         }
+    }
+
+    /// Waits for whatever comes first, and returns the request of a signal.
+    async fn woken(&mut self, signals: &mut Signals, wait: Duration) -> Option<Heard> {
+        tokio::select! {
+            biased;
+            heard = signals.next() => return Some(heard),
+            () = self.watch.rings() => self.take_hints(),
+            () = self.runner.rings() => {}
+            () = self.log_rang.notified() => {}
+            () = tokio::time::sleep(wait) => {}
+        }
+        None
+    }
+
+    fn perform_due(&mut self, now: Moment) -> Result<(), DaemonError> {
+        for duty in self.schedule.due(now.mono) {
+            // A pass that delivered has postponed the checkpoint, so one sync serves deliveries in a row.
+            if self.schedule.is_due(duty, now.mono) {
+                self.perform(duty, now)?;
+            }
+        }
+        Ok(())
     }
 
     fn perform(&mut self, duty: Duty, now: Moment) -> Result<(), DaemonError> {

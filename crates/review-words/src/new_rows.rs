@@ -54,10 +54,6 @@ impl ValuePlace {
 }
 
 impl NewRows {
-    pub(crate) fn is_empty(&self) -> bool {
-        self.groups.is_empty()
-    }
-
     pub(crate) fn get(&self, key: &RowKey) -> Option<&[u8]> {
         let (group, own) = split(key);
         let place = match self.groups.get(&group)? {

@@ -36,8 +36,8 @@ impl StoredRows for BTreeMap<RowKey, Vec<u8>> {
 #[derive(Clone, Debug, Default)]
 pub struct Table<const KIND: u8> {
     stored: Option<Arc<dyn StoredRows>>,
-    /// New rows that an unfinished snapshot is to write.
-    closing: Arc<NewRows>,
+    /// New rows that an unfinished snapshot is to write, also if there are none; `None` if no snapshot has begun.
+    closing: Option<Arc<NewRows>>,
     new: NewRows,
 }
 
@@ -67,7 +67,8 @@ impl<const KIND: u8> Table<KIND> {
 
     /// Returns the value of a row.
     pub fn get(&self, key: &RowKey) -> Option<Cow<'_, [u8]>> {
-        if let Some(value) = self.new.get(key).or_else(|| self.closing.get(key)) {
+        let closing = || self.closing.as_ref()?.get(key);
+        if let Some(value) = self.new.get(key).or_else(closing) {
             return Some(Cow::Borrowed(value));
         }
         let mut found = None;
@@ -100,7 +101,7 @@ impl<const KIND: u8> Table<KIND> {
                 rows.insert(key, value.to_vec());
             });
         }
-        for new in [&*self.closing, &self.new] {
+        for new in self.closing.as_deref().into_iter().chain([&self.new]) {
             let of_these = new.beginning_with(prefix);
             rows.extend(of_these.map(|(key, value)| (key, value.to_vec())));
         }
@@ -133,31 +134,36 @@ impl<const KIND: u8> Table<KIND> {
     /// Starts a snapshot of all rows; rows that are put from now on are not in it.
     pub fn begin_snapshot(&mut self) {
         self.give_up_snapshot();
-        self.closing = Arc::new(std::mem::take(&mut self.new));
+        self.closing = Some(Arc::new(std::mem::take(&mut self.new)));
+    }
+
+    /// Returns whether a snapshot was started and has not ended.
+    pub fn is_in_snapshot(&self) -> bool {
+        self.closing.is_some()
     }
 
     /// Abandons the snapshot that was started.
     pub fn give_up_snapshot(&mut self) {
-        let newer = std::mem::take(&mut self.new);
-        self.new = Arc::unwrap_or_clone(std::mem::take(&mut self.closing));
-        self.new.extend(&newer);
+        if let Some(closing) = self.closing.take() {
+            let newer = std::mem::replace(&mut self.new, Arc::unwrap_or_clone(closing));
+            self.new.extend(&newer);
+        }
     }
 
     /// Ends a snapshot: `stored` has all rows from when it began, or all current rows if none began.
     pub fn rest_on(&mut self, stored: Arc<dyn StoredRows>) {
-        if self.closing.is_empty() {
+        if self.closing.take().is_none() {
             self.new = NewRows::default();
         }
-        self.closing = Arc::default();
         self.stored = Some(stored);
     }
 
     /// Ends a snapshot that may lack some of the rows from when it began: it was made from the records, but
     /// values that were undone since also decided which values became rows here. Those stay in memory.
     pub fn rest_on_what_is_in(&mut self, stored: Arc<dyn StoredRows>) {
-        let began = Arc::clone(&self.closing);
+        let began = self.closing.clone();
         self.rest_on(stored);
-        for (key, value) in began.iter() {
+        for (key, value) in began.iter().flat_map(|began| began.iter()) {
             if self.new.get(&key).is_none() && self.get(&key).as_deref() != Some(value) {
                 self.new.insert(key, value);
             }
@@ -168,7 +174,7 @@ impl<const KIND: u8> Table<KIND> {
 /// Tables are equal if they have the same rows, in memory or stored.
 impl<const KIND: u8> PartialEq for Table<KIND> {
     fn eq(&self, other: &Self) -> bool {
-        let is_in_memory = |table: &Self| table.stored.is_none() && table.closing.is_empty();
+        let is_in_memory = |table: &Self| table.stored.is_none() && table.closing.is_none();
         if is_in_memory(self) && is_in_memory(other) {
             self.new == other.new
         } else {
@@ -194,6 +200,15 @@ mod tests {
     use super::*;
 
     type Words = Table<7>;
+
+    #[test]
+    fn a_row_that_is_put_during_a_snapshot_outlives_it_also_if_none_was_new_before() {
+        let mut table = Words::default();
+        table.begin_snapshot();
+        table.put(key("a"), *b"a");
+        table.rest_on(Arc::new(BTreeMap::new()));
+        assert!(table.has(&key("a")));
+    }
 
     fn key(word: &str) -> RowKey {
         Words::key_in(&word.as_bytes()[..1], word.as_bytes())

@@ -211,17 +211,13 @@ impl Mailroom {
             return Vec::new();
         }
         let state = self.state();
-        let due = state.deadlines().take_while(|(at, _)| *at <= moment.utc);
-        due.filter(|(_, review)| self.may_fire(review, moment))
-            .map(|(at, review)| {
-                let reviewer = state
-                    .review(review)
-                    .map_or(&review.reviewer, |known| known.reviewer(review));
-                DueDeadline {
-                    at,
-                    parties: [review.author.clone(), reviewer.clone()],
-                    review: review.clone(),
-                }
+        let due = state.deadlines_with_reviewers();
+        due.take_while(|(at, ..)| *at <= moment.utc)
+            .filter(|(_, review, _)| self.may_fire(review, moment))
+            .map(|(at, review, reviewer)| DueDeadline {
+                at,
+                parties: [review.author.clone(), reviewer.clone()],
+                review: review.clone(),
             })
             .collect()
     }

@@ -25,7 +25,7 @@ pub(crate) struct Reviews {
     current: BTreeMap<Arc<ReviewKey>, Box<Review>>,
     /// The current reviews that will become rows, the last one at the end.
     at_rest: VecDeque<Arc<ReviewKey>>,
-    /// The rows of reviews that wait for their author or a person.
+    /// The rows of reviews that wait for their author or a person, and stale rows of those that are current again.
     pub(crate) waiting: WaitingReviews,
     /// The rows of all others, each with its key, and stale rows of reviews that are current or waiting again.
     pub(crate) rows: Table<b'r'>,
@@ -37,8 +37,8 @@ pub(crate) struct Reviews {
     by_pr: BTreeMap<PrNumber, Vec<Arc<ReviewKey>>>,
     /// Reviews that an agent can move, by author and current reviewer, rows among them.
     open: BTreeMap<(AgentName, AgentName), BTreeSet<Arc<ReviewKey>>>,
-    /// The next deadline of each review that is not final, rows among them.
-    deadlines: BTreeSet<(DateTime<Utc>, Arc<ReviewKey>)>,
+    /// The next deadline of each review that is not final, rows among them, with its reviewer.
+    deadlines: BTreeMap<(DateTime<Utc>, Arc<ReviewKey>), AgentName>,
     /// The reviews of the pull request that claims each task, rows among them.
     claims: BTreeMap<TaskId, BTreeSet<Arc<ReviewKey>>>,
 }
@@ -142,16 +142,12 @@ impl Reviews {
     }
 
     /// Returns the reviews in rows that are not final, each with its reviewer and its deadline.
-    pub(crate) fn row_deadlines(&self) -> Vec<(&ReviewKey, &AgentName, DateTime<Utc>)> {
-        let of_rows = self.deadlines.iter();
-        let of_rows = of_rows.filter(|(_, key)| !self.current.contains_key(key));
-        let at: BTreeMap<&ReviewKey, DateTime<Utc>> =
-            of_rows.map(|(at, key)| (&**key, *at)).collect();
-        let open = self.open.iter();
-        let open =
-            open.flat_map(|((_, reviewer), keys)| keys.iter().map(move |key| (reviewer, key)));
-        open.filter_map(|(reviewer, key)| Some((&**key, reviewer, *at.get(&**key)?)))
-            .collect()
+    pub(crate) fn row_deadlines(
+        &self,
+    ) -> impl Iterator<Item = (&ReviewKey, &AgentName, DateTime<Utc>)> {
+        self.deadlines()
+            .filter(|(_, key, _)| !self.current.contains_key(*key))
+            .map(|(at, key, reviewer)| (key, reviewer, at))
     }
 
     /// Sets the deadline of a review in a row from a snapshot.
@@ -161,9 +157,9 @@ impl Reviews {
         reviewer: AgentName,
         at: DateTime<Utc>,
     ) {
-        let pair = (key.author.clone(), reviewer);
+        let pair = (key.author.clone(), reviewer.clone());
         let key = Arc::new(key);
-        self.keep_deadline(&key, None, Some(at));
+        self.keep_deadline(&key, None, Some((at, reviewer)));
         self.keep_open(&key, None, Some(pair));
     }
 
@@ -257,8 +253,12 @@ impl Reviews {
             .map(|key| &**key)
     }
 
-    pub(crate) fn deadlines(&self) -> impl Iterator<Item = (DateTime<Utc>, &ReviewKey)> {
-        self.deadlines.iter().map(|(at, key)| (*at, &**key))
+    /// Returns the deadlines, the next one first, each with its review and that review's reviewer.
+    pub(crate) fn deadlines(
+        &self,
+    ) -> impl Iterator<Item = (DateTime<Utc>, &ReviewKey, &AgentName)> {
+        let deadlines = self.deadlines.iter();
+        deadlines.map(|((at, key), reviewer)| (*at, &**key, reviewer))
     }
 
     /// Returns a review of the pull request that claims the task.
@@ -279,20 +279,23 @@ impl Reviews {
             (None, None) => return,
         };
         let review = self.current.get_mut(&known).expect("it is current");
-        let (before, was_at) = (review.deadline(), KeptIn::of(review));
+        let (before, was_at) = (deadline_of(&known, review), KeptIn::of(review));
         let (was_open, claimed) = (open_with(&known, review), review.fixes.clone());
         change(review);
-        let (after, is_open) = (review.deadline(), open_with(&known, review));
+        let (after, is_open) = (deadline_of(&known, review), open_with(&known, review));
         let claims = review.fixes.clone();
         let is_at = KeptIn::of(review);
         if claimed != claims {
             self.keep_claim(&known, claimed, claims);
         }
         if before != after {
-            self.keep_deadline(&known, before.map(|(at, _)| at), after.map(|(at, _)| at));
+            self.keep_deadline(&known, before, after);
         }
         if was_open != is_open {
             self.keep_open(&known, was_open, is_open);
+        }
+        if was_at == KeptIn::Waiting && is_at != KeptIn::Waiting {
+            self.waiting.leave(&known);
         }
         if was_at != KeptIn::Memory {
             self.at_rest.retain(|other| !Arc::ptr_eq(other, &known));
@@ -309,13 +312,8 @@ impl Reviews {
         }
         let row = row_of::<b'r'>(key);
         // A review that waits again has a stale row from before.
-        let review = match self.waiting.get(&row) {
-            Some(review) => {
-                self.waiting.remove(key);
-                review
-            }
-            None => read_row(&self.rows.get(&row)?).1,
-        };
+        let review =
+            (self.waiting.get(&row)).or_else(|| Some(read_row(&self.rows.get(&row)?).1))?;
         self.count_row(&review, |count| count.saturating_sub(1));
         self.loaded.clear();
         Some(self.open_new(key, review))
@@ -338,7 +336,7 @@ impl Reviews {
         of_pr.reserve_exact(1);
         of_pr.push(Arc::clone(&key));
         of_pr.sort_unstable();
-        self.keep_deadline(&key, None, review.deadline().map(|(at, _)| at));
+        self.keep_deadline(&key, None, deadline_of(&key, &review));
         self.keep_open(&key, None, open_with(&key, &review));
         self.keep_claim(&key, None, review.fixes.clone());
         let is_at = KeptIn::of(&review);
@@ -360,7 +358,7 @@ impl Reviews {
             return;
         };
         self.keep_claim(&oldest, None, review.fixes.clone());
-        self.keep_deadline(&oldest, None, review.deadline().map(|(at, _)| at));
+        self.keep_deadline(&oldest, None, deadline_of(&oldest, &review));
         self.keep_open(&oldest, None, open_with(&oldest, &review));
         self.count_row(&review, |count| count + 1);
         if KeptIn::of(&review) == KeptIn::Waiting {
@@ -375,7 +373,7 @@ impl Reviews {
     /// Removes a review from the current ones and from all indexes.
     fn removed(&mut self, key: &ReviewKey) -> Option<Box<Review>> {
         let (key, review) = self.current.remove_entry(key)?;
-        self.keep_deadline(&key, review.deadline().map(|(at, _)| at), None);
+        self.keep_deadline(&key, deadline_of(&key, &review), None);
         self.keep_open(&key, open_with(&key, &review), None);
         self.keep_claim(&key, review.fixes.clone(), None);
         if let Some(of_pr) = self.by_pr.get_mut(&key.pr) {
@@ -403,13 +401,14 @@ impl Reviews {
     fn keep_deadline(
         &mut self,
         key: &Arc<ReviewKey>,
-        before: Option<DateTime<Utc>>,
-        after: Option<DateTime<Utc>>,
+        before: Option<(DateTime<Utc>, AgentName)>,
+        after: Option<(DateTime<Utc>, AgentName)>,
     ) {
-        if let Some(at) = before {
+        if let Some((at, _)) = before {
             self.deadlines.remove(&(at, Arc::clone(key)));
         }
-        self.deadlines.extend(after.map(|at| (at, Arc::clone(key))));
+        let after = after.map(|(at, reviewer)| ((at, Arc::clone(key)), reviewer));
+        self.deadlines.extend(after);
     }
 
     fn keep_claim(&mut self, key: &Arc<ReviewKey>, before: Option<TaskId>, after: Option<TaskId>) {
@@ -461,11 +460,20 @@ fn in_order<'a>(
     })
 }
 
+/// Returns the deadline of a review that is not final, and its reviewer.
+fn deadline_of(key: &ReviewKey, review: &Review) -> Option<(DateTime<Utc>, AgentName)> {
+    let (at, _) = review.deadline()?;
+    Some((at, review.reviewer(key).clone()))
+}
+
 /// Returns the author and the current reviewer, while an agent can move the review.
 fn open_with(key: &ReviewKey, review: &Review) -> Option<(AgentName, AgentName)> {
     let pair = || (key.author.clone(), review.reviewer(key).clone());
     (!review.phase.is_final()).then(pair)
 }
+
+#[cfg(test)]
+mod model;
 
 #[cfg(test)]
 mod tests {
@@ -534,6 +542,53 @@ mod tests {
     }
 
     #[test]
+    fn a_review_that_becomes_a_row_during_a_snapshot_is_kept() {
+        let mut state = State::default();
+        for number in 0..AT_REST_MAX {
+            let reviews = &mut state.reviews;
+            reviews.change(&key(number), Some(fixing(1)), |_| ());
+        }
+        let stored = Arc::new(state.rows()) as Arc<dyn StoredRows>;
+        state.begin_snapshot();
+        let reviews = &mut state.reviews;
+        reviews.change(&key(AT_REST_MAX), Some(fixing(1)), |_| ());
+        state.rest_on(&stored);
+        let due: Vec<_> = state.reviews.deadlines().collect();
+        assert_eq!(due.len(), AT_REST_MAX + 1);
+        assert!(due.iter().all(|(_, key, _)| state.review(key).is_some()));
+    }
+
+    #[test]
+    fn a_finished_review_is_not_hidden_by_a_row_that_another_process_made() {
+        for finishes_during_snapshot in [false, true] {
+            let mut here = Reviews::default();
+            for number in 0..AT_REST_MAX {
+                here.change(&key(number), Some(fixing(1)), |_| ());
+            }
+            let mut maker = here.clone();
+            // A batch that moves the first one fails.
+            here.change(&key(0), None, |review| *review = fixing(2));
+            here.put_back(&key(0), Some(fixing(1)));
+            // The next review makes the first one a row there, and the second one here.
+            for of in [&mut here, &mut maker] {
+                of.change(&key(AT_REST_MAX), Some(fixing(1)), |_| ());
+            }
+            begin_snapshot(&mut here);
+            let made = made_elsewhere(&maker);
+            if finishes_during_snapshot {
+                here.change(&key(0), None, |review| *review = approved());
+            }
+            here.rest_on(&made);
+            here.change(&key(0), None, |review| *review = approved());
+            for number in AT_REST_MAX + 1..3 * AT_REST_MAX {
+                here.change(&key(number), Some(approved()), |_| ());
+            }
+            assert!(!here.current.contains_key(&key(0)), "it is a row");
+            assert_eq!(here.get(&key(0)), Some(&approved()));
+        }
+    }
+
+    #[test]
     fn reviews_that_wait_for_their_authors_keep_their_deadlines_as_rows() {
         let all = 3 * AT_REST_MAX;
         let minute = |number: usize| i64::try_from(number).expect("a small number");
@@ -548,7 +603,7 @@ mod tests {
             let open = |of: &Reviews| (of.open_count(), of.open_between(agents.0, agents.1).len());
             assert_eq!(open(reviews), (all, all));
             let deadlines = |of: &Reviews| -> Vec<ReviewKey> {
-                of.deadlines().map(|(_, key)| key.clone()).collect()
+                of.deadlines().map(|(_, key, _)| key.clone()).collect()
             };
             assert_eq!(deadlines(reviews), Vec::from_iter((0..all).map(key)));
             reviews.change(&key(0), None, |review| *review = approved());

@@ -127,6 +127,14 @@ impl State {
 
     /// Returns the daemon's deadlines and their reviews, the earliest first.
     pub fn deadlines(&self) -> impl Iterator<Item = (DateTime<Utc>, &ReviewKey)> {
+        let deadlines = self.reviews.deadlines();
+        deadlines.map(|(at, review, _)| (at, review))
+    }
+
+    /// Returns the same, each with the review's current reviewer. Reads no row.
+    pub fn deadlines_with_reviewers(
+        &self,
+    ) -> impl Iterator<Item = (DateTime<Utc>, &ReviewKey, &AgentName)> {
         self.reviews.deadlines()
     }
 

@@ -9,7 +9,7 @@ use crate::words::folded::{fold, unfold};
 use crate::words::key::ReviewKey;
 use crate::words::table::{RowKey, Table};
 
-/// A row for each review, with its key. An empty row is that of a review that has changed since.
+/// A row for each review, with its key. An empty row is that of a review that has left this table.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct WaitingReviews {
     pub(crate) rows: Table<b'w'>,
@@ -34,9 +34,14 @@ impl WaitingReviews {
         }
     }
 
-    /// Overwrites the row whether or not it exists: checking would read it.
-    pub(crate) fn remove(&mut self, key: &ReviewKey) {
-        self.rows.put(row_of::<b'w'>(key), []);
+    /// Overwrites the row of a review that waits no more, if it has one. It gets one all the same while a snapshot is made:
+    /// undone batches decide here which reviews are rows, and not where the snapshot is made.
+    pub(crate) fn leave(&mut self, key: &ReviewKey) {
+        let row = row_of::<b'w'>(key);
+        if !self.rows.is_in_snapshot() && self.get(&row).is_none() {
+            return;
+        }
+        self.rows.put(row, []);
         if let Some(loaded) = self.loaded.0.get_mut() {
             loaded.remove(key);
         }

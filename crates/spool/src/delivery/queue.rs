@@ -149,11 +149,7 @@ impl LaneQueue {
 
     /// Reads the next records if no item is left in memory.
     fn read_on(&mut self, root: &OpenRoot) -> Result<(), SpoolError> {
-        if !self.items.is_empty() {
-            return Ok(());
-        }
-        self.held = 0;
-        if self.later.is_empty() {
+        if !self.items.is_empty() || self.later.is_empty() {
             return Ok(());
         }
         let dir = root.dir(dirs::LEDGER.as_ref())?;
@@ -256,6 +252,9 @@ impl LaneQueue {
         self.progress.prepared = self.progress.prepared.filter(|last| *last > pos);
         self.noted = false;
         let item = self.items.pop_front();
+        if self.items.is_empty() {
+            self.held = 0;
+        }
         if let Some(original) = item.as_ref().and_then(|item| item.entry.original.as_ref())
             && let Some(owed) = self.owed_of.get_mut(&original.outbox)
         {

@@ -76,10 +76,16 @@ fn a_closed_mailbox_keeps_little_in_memory_and_gets_everything_once_it_is_open()
 fn mail_for_an_open_mailbox_is_not_read_again() {
     let workspace = Workspace::new(&["codex"]);
     let mut spool = start(&workspace, &disk()).expect("a start");
-    let drafts = FILES.map(|(file, _)| notice(inbox("codex"), file, "short"));
-    spool.commit(1, drafts.into()).expect("a commit");
-    std::fs::rename(workspace.path(SEGMENT), workspace.path("aside")).expect("a segment");
-    assert_eq!(spool.deliver(0).expect("a pass").delivered, 3);
+    let (segment, aside) = (workspace.path(SEGMENT), workspace.path("aside"));
+    // More than a lane keeps, but never at once.
+    for n in 1..=10 {
+        let text = "x".repeat(512 << 10);
+        let draft = notice(inbox("codex"), &format!("{n}.yaml"), &text);
+        spool.commit(n, vec![draft]).expect("a commit");
+        std::fs::rename(&segment, &aside).expect("a segment");
+        assert_eq!(spool.deliver(0).expect("a pass").delivered, 1, "{n}");
+        std::fs::rename(&aside, &segment).expect("a segment");
+    }
 }
 
 #[test]

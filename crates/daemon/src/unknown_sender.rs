@@ -18,8 +18,8 @@ const READS_PER_SWEEP: usize = 64;
 /// The most names of one inbox that a scan lists; an inbox with more has other problems.
 const NAMES_MAX: usize = 65_536;
 
-/// The most names of one inbox that wait to be read; further listings find the others. A name of its own for each file
-/// of a full inbox would take more memory than all else that the daemon keeps of it.
+/// The most names of one inbox that wait to be read; further listings find the others. Keeping every name of a full inbox
+/// would take more memory than everything else the daemon keeps about it.
 const UNREAD_MAX: usize = 1_024;
 
 fn hash(value: &impl Hash) -> u64 {
@@ -255,7 +255,7 @@ impl ScannedInbox {
         Ok(true)
     }
 
-    /// Notes a name of the listing, and that it has to be read unless that is known.
+    /// Adds a name to the listing, and to the unread files unless it is known, a suspect, or was chosen before.
     fn note(&self, listing: &mut InboxListing, name: FileName) {
         let hash = hash(&name);
         listing.present.insert(hash);

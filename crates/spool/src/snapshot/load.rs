@@ -39,7 +39,7 @@ pub(crate) enum Checked {
     WhatIsRead,
 }
 
-/// An error says why the caller's lanes cannot do with a snapshot of these.
+/// Checks whether the caller's lanes can start from a snapshot with these heads; an error says why not.
 pub(crate) type Usable<'a> = &'a dyn Fn(&Heads) -> Result<(), String>;
 
 /// For a caller that delivers nothing.

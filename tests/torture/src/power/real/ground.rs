@@ -4,12 +4,16 @@
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
 
 use rustix::mount::{MountPropagationFlags, UnmountFlags};
 use rustix::thread::UnshareFlags;
 
 use super::image::Image;
 use crate::power::run_to_end;
+
+/// The longest wait for the kernel to free a loop device.
+const LOOP_FREE_TIME: Duration = Duration::from_secs(5);
 
 /// A real file system.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -111,7 +115,7 @@ impl FileSystem {
         image
     }
 
-    /// Mounts a disk image; unmounting frees its loop device.
+    /// Mounts a disk image.
     pub(crate) fn mount(self, file: &Path, at: &Path) -> io::Result<Mounted> {
         std::fs::create_dir_all(at)?;
         let options = match self {
@@ -125,20 +129,42 @@ impl FileSystem {
                 .arg(file)
                 .arg(at),
         )?;
-        Ok(Mounted(at.to_owned()))
+        Ok(Mounted {
+            file: file.to_owned(),
+            at: at.to_owned(),
+        })
     }
 }
 
-/// A mount at this path; dropping the value unmounts it.
-pub(crate) struct Mounted(PathBuf);
+/// A mounted image; dropping the value unmounts it and waits until its loop device is free.
+pub(crate) struct Mounted {
+    file: PathBuf,
+    at: PathBuf,
+}
 
 impl Drop for Mounted {
     fn drop(&mut self) {
-        if rustix::mount::unmount(&self.0, UnmountFlags::empty()).is_err() {
+        if rustix::mount::unmount(&self.at, UnmountFlags::empty()).is_err() {
             // After a panic somebody may still have a file open; a lazy unmount waits for that.
-            let _ = rustix::mount::unmount(&self.0, UnmountFlags::DETACH);
+            let _ = rustix::mount::unmount(&self.at, UnmountFlags::DETACH);
+            return;
+        }
+        // The kernel frees the loop device after the call, and has the image open until then: the file system beneath
+        // would still be busy.
+        let end = Instant::now() + LOOP_FREE_TIME;
+        while is_attached(&self.file) && Instant::now() < end {
+            std::thread::sleep(Duration::from_millis(1));
         }
     }
+}
+
+/// Returns whether a loop device has this file open.
+fn is_attached(file: &Path) -> bool {
+    let devices = std::fs::read_dir("/sys/block").into_iter().flatten();
+    devices.flatten().any(|device| {
+        let open = std::fs::read_to_string(device.path().join("loop/backing_file"));
+        open.is_ok_and(|open| Path::new(open.trim_end()) == file)
+    })
 }
 
 /// Gives this thread and its children their own mounts.

@@ -289,7 +289,7 @@ impl Reviews {
             self.keep_claim(&known, claimed, claims);
         }
         if before != after {
-            self.keep_deadline(&known, before, after);
+            self.keep_deadline(&known, before.map(|(at, _)| at), after);
         }
         if was_open != is_open {
             self.keep_open(&known, was_open, is_open);
@@ -373,7 +373,7 @@ impl Reviews {
     /// Removes a review from the current ones and from all indexes.
     fn removed(&mut self, key: &ReviewKey) -> Option<Box<Review>> {
         let (key, review) = self.current.remove_entry(key)?;
-        self.keep_deadline(&key, deadline_of(&key, &review), None);
+        self.keep_deadline(&key, review.deadline().map(|(at, _)| at), None);
         self.keep_open(&key, open_with(&key, &review), None);
         self.keep_claim(&key, review.fixes.clone(), None);
         if let Some(of_pr) = self.by_pr.get_mut(&key.pr) {
@@ -401,10 +401,10 @@ impl Reviews {
     fn keep_deadline(
         &mut self,
         key: &Arc<ReviewKey>,
-        before: Option<(DateTime<Utc>, AgentName)>,
+        before: Option<DateTime<Utc>>,
         after: Option<(DateTime<Utc>, AgentName)>,
     ) {
-        if let Some((at, _)) = before {
+        if let Some(at) = before {
             self.deadlines.remove(&(at, Arc::clone(key)));
         }
         let after = after.map(|(at, reviewer)| ((at, Arc::clone(key)), reviewer));

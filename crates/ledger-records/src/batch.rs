@@ -142,8 +142,7 @@ impl Batch {
         if entries[0].prev != head.digest {
             return None;
         }
-        let lines = self.bytes.split_inclusive(|byte| *byte == b'\n');
-        let begin: usize = lines.take(known).map(<[u8]>::len).sum();
+        let begin: usize = self.lines().take(known).map(|(_, len)| len).sum();
         Some(Batch {
             after: head,
             head: self.head,

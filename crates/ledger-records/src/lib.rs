@@ -24,5 +24,5 @@ pub use crate::entry::{
 pub use crate::host::{HostName, NotAHostName};
 pub use crate::line::{FORMAT_VERSION, NotALine};
 pub use crate::mailbox::{Mailbox, NotAMailbox};
-pub use disk::{FileName, path_text};
+pub use disk::FileName;
 pub use sorted_rows::Digest;

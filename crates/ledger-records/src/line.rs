@@ -34,7 +34,16 @@ impl Entry {
 
     /// Reads a line of a ledger, without its newline. Does not check the chain.
     pub fn from_line(line: &[u8]) -> Result<Entry, NotALine> {
-        read(line)
+        match serde_json::from_slice::<Entry>(line) {
+            // Our records start with their version, which saves a second parse.
+            Ok(entry) if line.starts_with(b"{\"v\":1,") => Ok(entry),
+            Ok(_) => Err(version(line).unwrap_or_else(|| {
+                NotALine::Unreadable("the format version is missing".to_owned())
+            })),
+            Err(error) => {
+                Err(version(line).unwrap_or_else(|| NotALine::Unreadable(error.to_string())))
+            }
+        }
     }
 }
 
@@ -74,17 +83,6 @@ pub(crate) fn write(entry: &Entry, to: &mut Vec<u8>) -> Digest {
     let digest = Digest::of(&to[begin..]);
     to.push(b'\n');
     digest
-}
-
-/// Reads a line without its newline.
-pub(crate) fn read(line: &[u8]) -> Result<Entry, NotALine> {
-    match serde_json::from_slice::<Entry>(line) {
-        // Our records start with their version, which saves a second parse.
-        Ok(entry) if line.starts_with(b"{\"v\":1,") => Ok(entry),
-        Ok(_) => Err(version(line)
-            .unwrap_or_else(|| NotALine::Unreadable("the format version is missing".to_owned()))),
-        Err(error) => Err(version(line).unwrap_or_else(|| NotALine::Unreadable(error.to_string()))),
-    }
 }
 
 fn version(line: &[u8]) -> Option<NotALine> {
@@ -162,7 +160,7 @@ mod tests {
     fn a_record_read_back_is_written_the_same() {
         let mut line = Vec::new();
         write(&entry(draft(), after(6), 5, None), &mut line);
-        let read = read(&line[..line.len() - 1]).expect("a record");
+        let read = Entry::from_line(&line[..line.len() - 1]).expect("a record");
         assert!(
             read.original
                 .as_ref()
@@ -184,17 +182,23 @@ mod tests {
             text.contains(r#""batch":5,"host":"tower","kind":"#),
             "{text}"
         );
-        let read = read(&line[..line.len() - 1]).expect("a record");
+        let read = Entry::from_line(&line[..line.len() - 1]).expect("a record");
         assert_eq!(read.host, Some(host));
     }
 
     #[test]
     fn a_newer_version_is_told_from_damage() {
         assert!(matches!(
-            read(b"{\"v\":2,\"new\":true}"),
+            Entry::from_line(b"{\"v\":2,\"new\":true}"),
             Err(NotALine::TooNew(2))
         ));
-        assert!(matches!(read(b"{\"v\":1}"), Err(NotALine::Unreadable(_))));
-        assert!(matches!(read(b"\0\0\0"), Err(NotALine::Unreadable(_))));
+        assert!(matches!(
+            Entry::from_line(b"{\"v\":1}"),
+            Err(NotALine::Unreadable(_))
+        ));
+        assert!(matches!(
+            Entry::from_line(b"\0\0\0"),
+            Err(NotALine::Unreadable(_))
+        ));
     }
 }

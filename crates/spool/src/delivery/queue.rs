@@ -159,12 +159,17 @@ impl LaneQueue {
             let entry = place.entry(&*root.disk, &dir.handle);
             let entry =
                 entry.map_err(|why| root.error("read", &dir.path, io::Error::other(why)))?;
-            let (_, item) = items_of(&Arc::new(entry))
-                .into_iter()
-                .find(|(lane, item)| *lane == self.lane && item.pos == next)
-                .expect("the record has the digest of the one that was queued");
-            self.later.pop_front();
-            self.hold(item, &place);
+            // A record's files in this lane were queued together.
+            let mut items = items_of(&Arc::new(entry));
+            items.retain(|(lane, item)| *lane == self.lane && item.pos >= next);
+            assert!(
+                !items.is_empty(),
+                "the record has the digest of the queued one"
+            );
+            for (_, item) in items {
+                self.later.pop_front();
+                self.hold(item, &place);
+            }
         }
         Ok(())
     }

@@ -25,7 +25,7 @@ fn disk() -> Arc<FaultyDisk> {
     Arc::new(FaultyDisk::new(BOOT))
 }
 
-/// Three notices of which only the first stays in memory, for an inbox that is closed.
+/// Commits three notices for a closed inbox. Only the first stays in memory.
 fn closed_inbox() -> (Workspace, Spool) {
     let workspace = Workspace::new(&["codex"]);
     let mut spool = start(&workspace, &disk()).expect("a start");

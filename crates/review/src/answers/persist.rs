@@ -81,7 +81,7 @@ impl State {
         }
         let counts = Cow::Borrowed(reviews.row_counts());
         write(&StateLine::ReviewRows(counts), line)?;
-        for (key, reviewer, at) in reviews.row_deadlines() {
+        for (at, key, reviewer) in reviews.row_deadlines() {
             let (key, reviewer) = (Cow::Borrowed(key), Cow::Borrowed(reviewer));
             write(&StateLine::RowDeadline(key, reviewer, at), line)?;
         }

@@ -99,12 +99,8 @@ impl Reviews {
     /// Returns the reviews that are not rows in the order a snapshot needs: those that will become rows come last, in
     /// that order.
     pub(crate) fn iter_restorable(&self) -> impl Iterator<Item = (&ReviewKey, &Review)> {
-        let current = self.current.iter();
         let last = self.at_rest.iter().filter_map(|key| self.entry(key));
-        current
-            .map(|(key, review)| (&**key, &**review))
-            .filter(|(_, review)| KeptIn::of(review) == KeptIn::Memory)
-            .chain(last)
+        self.iter_requested().chain(last)
     }
 
     /// Returns the reviews whose reviewer owes a response.
@@ -112,7 +108,7 @@ impl Reviews {
         let current = self.current.iter();
         current
             .map(|(key, review)| (&**key, &**review))
-            .filter(|(_, review)| review.phase.invocation().is_some())
+            .filter(|(_, review)| KeptIn::of(review) == KeptIn::Memory)
     }
 
     /// Counts the reviews that are not final.
@@ -141,13 +137,12 @@ impl Reviews {
         claims.filter(|(_, key)| !self.current.contains_key(*key))
     }
 
-    /// Returns the reviews in rows that are not final, each with its reviewer and its deadline.
+    /// Returns the deadlines of reviews in rows, each with its review and that review's reviewer.
     pub(crate) fn row_deadlines(
         &self,
-    ) -> impl Iterator<Item = (&ReviewKey, &AgentName, DateTime<Utc>)> {
-        self.deadlines()
-            .filter(|(_, key, _)| !self.current.contains_key(*key))
-            .map(|(at, key, reviewer)| (key, reviewer, at))
+    ) -> impl Iterator<Item = (DateTime<Utc>, &ReviewKey, &AgentName)> {
+        let deadlines = self.deadlines();
+        deadlines.filter(|(_, key, _)| !self.current.contains_key(*key))
     }
 
     /// Sets the deadline of a review in a row from a snapshot.
@@ -482,13 +477,13 @@ mod tests {
     use crate::words::folded::{fold, unfold};
     use crate::words::phase::{EscalationReason, Phase};
 
-    fn key(number: usize) -> ReviewKey {
+    pub(super) fn key(number: usize) -> ReviewKey {
         let agent = |name: &str| name.parse().expect("a name");
         let number = number.to_string().parse().expect("a number");
         ReviewKey::new(None, &number, agent("claude"), agent("codex"))
     }
 
-    fn approved() -> Review {
+    pub(super) fn approved() -> Review {
         serde_json::from_str(include_str!("../../tests/approved.json")).expect("a review")
     }
 
@@ -525,7 +520,7 @@ mod tests {
         }
     }
 
-    fn escalated() -> Review {
+    pub(super) fn escalated() -> Review {
         Review {
             phase: Phase::Escalated(EscalationReason::MaxRoundsExceeded),
             ..approved()
@@ -533,7 +528,7 @@ mod tests {
     }
 
     /// A review whose author has time until the end of this minute.
-    fn fixing(minute: i64) -> Review {
+    pub(super) fn fixing(minute: i64) -> Review {
         let due = DateTime::from_timestamp(60 * minute, 0).expect("a time");
         Review {
             phase: Phase::Fixing { due },

@@ -38,7 +38,8 @@ impl WaitingReviews {
     /// undone batches decide here which reviews are rows, and not where the snapshot is made.
     pub(crate) fn leave(&mut self, key: &ReviewKey) {
         let row = row_of::<b'w'>(key);
-        if !self.rows.is_in_snapshot() && self.get(&row).is_none() {
+        let has_row = || self.rows.get(&row).is_some_and(|row| !row.is_empty());
+        if !self.rows.is_in_snapshot() && !has_row() {
             return;
         }
         self.rows.put(row, []);

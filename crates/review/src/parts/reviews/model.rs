@@ -2,9 +2,10 @@
 
 use proptest::prelude::*;
 
+use super::tests::{approved, escalated, fixing, key};
 use super::*;
 use crate::parts::state::State;
-use crate::words::phase::{EscalationReason, Invocation, Phase};
+use crate::words::phase::{Invocation, Phase};
 
 type Model = BTreeMap<ReviewKey, Review>;
 
@@ -19,51 +20,32 @@ enum Step {
     Release,
 }
 
-fn key(number: usize) -> ReviewKey {
-    let agent = |name: &str| name.parse().expect("a name");
-    let number = number.to_string().parse().expect("a number");
-    ReviewKey::new(None, &number, agent("claude"), agent("codex"))
-}
-
-fn approved() -> Review {
-    serde_json::from_str(include_str!("../../../tests/approved.json")).expect("a review")
-}
-
-fn review(phase: Phase) -> Review {
-    Review {
-        phase,
-        ..approved()
-    }
-}
-
-fn fixing(minute: i64) -> Phase {
-    let due = DateTime::from_timestamp(60 * minute, 0).expect("a time");
-    Phase::Fixing { due }
-}
-
-fn reviewing(minute: i64) -> Phase {
+fn reviewing(minute: i64) -> Review {
     let at = DateTime::from_timestamp(60 * minute, 0).expect("a time");
     let invocation = serde_json::json!({
         "request": "m-1", "priority": "P1", "turns": 4, "runtime_s": 600, "pick_up_by": at, "attempts_left": 3,
         "supersessions_left": 2,
     });
     let invocation: Invocation = serde_json::from_value(invocation).expect("an invocation");
-    Phase::Reviewing(invocation)
+    Review {
+        phase: Phase::Reviewing(invocation),
+        ..approved()
+    }
 }
 
 fn any_review() -> impl Strategy<Value = Review> {
-    let phases = prop_oneof![
+    let reviews = prop_oneof![
         2 => (0..6_i64).prop_map(fixing),
         1 => (0..6_i64).prop_map(reviewing),
-        1 => Just(Phase::Escalated(EscalationReason::MaxRoundsExceeded)),
-        2 => Just(approved().phase),
+        1 => Just(escalated()),
+        2 => Just(approved()),
     ];
     let reviewer = prop::option::weighted(0.2, Just("gemini".parse().expect("a name")));
     let fixes = prop::option::weighted(0.1, (1..3_u32).prop_map(task));
-    (phases, reviewer, fixes).prop_map(|(phase, reassigned_to, fixes)| Review {
+    (reviews, reviewer, fixes).prop_map(|(review, reassigned_to, fixes)| Review {
         reassigned_to,
         fixes,
-        ..review(phase)
+        ..review
     })
 }
 
@@ -133,7 +115,7 @@ fn play(steps: Vec<Step>) -> Result<(), TestCaseError> {
     // Another process makes the snapshots, from the records alone: batches that are undone never reach it.
     let (mut here, mut maker, mut model) = (State::default(), State::default(), Model::new());
     let mut made: Option<State> = None;
-    let many = (0..80).map(|number| (number, review(fixing(3)))).collect();
+    let many = (0..80).map(|number| (number, fixing(3))).collect();
     for step in [Step::Batch(many, true)].into_iter().chain(steps) {
         match step {
             Step::Batch(changes, commits) => {

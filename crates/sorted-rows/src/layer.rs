@@ -11,6 +11,7 @@
 //! A checksum covers every byte and is compared before the byte is used.
 
 use std::io;
+use std::sync::mpsc::sync_channel;
 use std::sync::{Arc, OnceLock};
 
 use serde::{Deserialize, Serialize};
@@ -333,13 +334,89 @@ fn read_exact(disk: &dyn Disk, file: &Handle, at: u64, len: usize) -> io::Result
     }
 }
 
-/// Writes rows after a head, in key order.
-pub struct LayerWriter<'a> {
+/// Takes rows in key order.
+pub type TakeRow<'a> = dyn FnMut(&RowKey, &[u8]) -> io::Result<()> + 'a;
+
+/// From this number of rows on, another thread sums up and writes a block while the next one is filled.
+const MANY: u64 = 1 << 16;
+
+/// The blocks that may wait for that thread.
+const WAITING: usize = 16;
+
+/// Writes the rows that `rows` passes on, at most `rows_max`, after a head of `offset` bytes with this checksum. Returns
+/// the length of the file in bytes.
+pub fn write_layer(
+    disk: &dyn Disk,
+    file: &Handle,
+    (offset, head): (u64, Digest),
+    rows_max: u64,
+    rows: &mut dyn FnMut(&mut TakeRow<'_>) -> io::Result<()>,
+) -> io::Result<u64> {
+    let new = || LayerWriter::new(disk, file, offset, rows_max);
+    std::thread::scope(|scope| {
+        let (send, receive) = sync_channel::<Vec<u8>>(WAITING);
+        let writing = (rows_max >= MANY).then(|| {
+            let mut layer = new();
+            let thread = std::thread::Builder::new().name(WRITER.to_owned());
+            thread.spawn_scoped(scope, move || {
+                let mut blocks = receive.into_iter();
+                blocks.try_for_each(|block| layer.block(&block))?;
+                Ok(layer)
+            })
+        });
+        // A single thread does both, also if no other can be started.
+        let Some(Ok(writing)) = writing else {
+            let mut layer = new();
+            in_blocks(rows, &mut |block| layer.block(&block))?;
+            return layer.finish(head);
+        };
+        let passed = in_blocks(rows, &mut |block| {
+            send.send(block).map_err(|_| wrong("its writer has ended"))
+        });
+        drop(send);
+        let written: io::Result<LayerWriter<'_>> = writing
+            .join()
+            .unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        // A writer that has ended early knows why.
+        let layer = written?;
+        passed?;
+        layer.finish(head)
+    })
+}
+
+/// The name of the thread that writes blocks.
+const WRITER: &str = "layer-writer";
+
+/// Collects the rows into blocks; each but the last has at least [`BLOCK`] bytes.
+fn in_blocks(
+    rows: &mut dyn FnMut(&mut TakeRow<'_>) -> io::Result<()>,
+    take: &mut dyn FnMut(Vec<u8>) -> io::Result<()>,
+) -> io::Result<()> {
+    let mut block = Vec::new();
+    rows(&mut |key, value| {
+        let len = u32::try_from(value.len()).map_err(|_| wrong("a row of 4 GiB"))?;
+        if block.is_empty() {
+            block.reserve(2 * BLOCK);
+        }
+        block.extend_from_slice(key);
+        block.extend_from_slice(&len.to_le_bytes());
+        block.extend_from_slice(value);
+        if block.len() < BLOCK {
+            return Ok(());
+        }
+        take(std::mem::take(&mut block))
+    })?;
+    match block.is_empty() {
+        true => Ok(()),
+        false => take(block),
+    }
+}
+
+/// Writes blocks of rows after a head, in key order.
+struct LayerWriter<'a> {
     disk: &'a dyn Disk,
     file: &'a Handle,
     offset: u64,
-    block: Vec<u8>,
-    first: RowKey,
     rows: u64,
     index: Vec<u8>,
     filter: Vec<u8>,
@@ -347,69 +424,45 @@ pub struct LayerWriter<'a> {
 
 impl<'a> LayerWriter<'a> {
     /// Begins after the head; there are at most `rows_max` rows.
-    pub fn new(
-        disk: &'a dyn Disk,
-        file: &'a Handle,
-        offset: u64,
-        rows_max: u64,
-    ) -> LayerWriter<'a> {
+    fn new(disk: &'a dyn Disk, file: &'a Handle, offset: u64, rows_max: u64) -> LayerWriter<'a> {
         let bytes = usize::try_from(rows_max).expect("rows fit memory") * BITS_PER_ROW / 8;
+        let bytes = bytes
+            .next_multiple_of(PAGE)
+            .max(PAGE * usize::from(rows_max > 0));
         LayerWriter {
             disk,
             file,
             offset,
-            block: Vec::with_capacity(2 * BLOCK),
-            first: [0; KEY],
             rows: 0,
             index: Vec::new(),
-            filter: vec![
-                0;
-                bytes
-                    .next_multiple_of(PAGE)
-                    .max(PAGE * usize::from(rows_max > 0))
-            ],
+            filter: vec![0; bytes],
         }
     }
 
-    /// Appends a row; its key must be greater than all earlier ones.
-    pub fn row(&mut self, key: &RowKey, value: &[u8]) -> io::Result<()> {
-        let len = u32::try_from(value.len()).map_err(|_| wrong("a row of 4 GiB"))?;
-        if self.block.is_empty() {
-            self.first = *key;
+    /// Appends a block of whole rows, whose keys must be greater than all earlier ones.
+    fn block(&mut self, block: &[u8]) -> io::Result<()> {
+        let mut rest = block;
+        while let Some((key, value)) = row(rest) {
+            let known = key.first_chunk().expect("a key is longer");
+            let (page, bits) = places(*known, self.filter.len() / PAGE);
+            for bit in bits {
+                self.filter[page * PAGE + bit / 8] |= 1 << (bit % 8);
+            }
+            self.rows += 1;
+            rest = &rest[KEY + 4 + value.len()..];
         }
-        self.block.extend_from_slice(key);
-        self.block.extend_from_slice(&len.to_le_bytes());
-        self.block.extend_from_slice(value);
-        let known = key.first_chunk().expect("a key is longer");
-        let (page, bits) = places(*known, self.filter.len() / PAGE);
-        for bit in bits {
-            self.filter[page * PAGE + bit / 8] |= 1 << (bit % 8);
-        }
-        self.rows += 1;
-        if self.block.len() >= BLOCK {
-            self.end_block()?;
-        }
-        Ok(())
-    }
-
-    fn end_block(&mut self) -> io::Result<()> {
-        if self.block.is_empty() {
-            return Ok(());
-        }
-        let len = u32::try_from(self.block.len()).map_err(|_| wrong("a block of 4 GiB"))?;
-        self.index.extend_from_slice(&self.first);
+        let len = u32::try_from(block.len()).map_err(|_| wrong("a block of 4 GiB"))?;
+        self.index.extend_from_slice(&block[..KEY]);
         self.index.extend_from_slice(&self.offset.to_le_bytes());
         self.index.extend_from_slice(&len.to_le_bytes());
-        self.index.extend_from_slice(&short_sum(&self.block));
-        disk::write_all(self.disk, self.file, &self.block, self.offset)?;
+        self.index.extend_from_slice(&short_sum(block));
+        disk::write_all(self.disk, self.file, block, self.offset)?;
         self.offset += u64::from(len);
-        self.block.clear();
         Ok(())
     }
 
     /// Ends the file, whose head has this checksum; returns its length in bytes.
-    pub fn finish(mut self, head: Digest) -> io::Result<u64> {
-        self.end_block()?;
+    fn finish(mut self, head: Digest) -> io::Result<u64> {
         let blocks = self.index.len() / BLOCK_ENTRY;
         for page in self.filter.chunks(PAGE) {
             self.index.extend_from_slice(&short_sum(page));

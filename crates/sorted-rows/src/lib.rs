@@ -6,5 +6,5 @@ mod layer;
 mod rows;
 
 pub use digest::{Digest, Hasher, NotADigest};
-pub use layer::{Layer, LayerWriter, RowKey};
+pub use layer::{Layer, RowKey, TakeRow, write_layer};
 pub use rows::{NewRows, Rows, merged, named};

@@ -6,7 +6,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::Digest;
-use crate::layer::{Layer, RowIter, RowKey};
+use crate::layer::{Layer, RowIter, RowKey, TakeRow};
 
 /// The most layers: each is an open file, and a lookup of a row may read all of them.
 const LAYERS_MAX: usize = 8;
@@ -113,7 +113,7 @@ pub fn merged<'a>(
     layers: &[Layer],
     prefix: &[u8],
     new: &mut NewRows<'a>,
-    visit: &mut dyn FnMut(&RowKey, &[u8]) -> io::Result<()>,
+    visit: &mut TakeRow<'_>,
 ) -> io::Result<()> {
     let mut sources: Vec<RowIter<'_>> = layers
         .iter()

@@ -9,7 +9,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use disk::{Disk as _, OpenMode, Os};
-use sorted_rows::{Digest, Layer, LayerWriter, RowKey, Rows, merged, named};
+use sorted_rows::{Digest, Layer, RowKey, Rows, TakeRow, merged, named, write_layer};
 use tempfile::TempDir;
 
 /// The bytes before the rows in the files of these tests.
@@ -52,11 +52,11 @@ impl Written {
         let file = Os.open(&root, Path::new("rows"), OpenMode::New);
         let file = file.expect("a file");
         disk::write_all(&Os, &file, HEAD, 0).expect("the head");
-        let mut writer = LayerWriter::new(&Os, &file, HEAD.len() as u64, rows.len() as u64);
-        for (key, value) in rows {
-            writer.row(key, value).expect("a row");
-        }
-        let length = writer.finish(Digest::of(HEAD)).expect("the end");
+        let head = (HEAD.len() as u64, Digest::of(HEAD));
+        let length = write_layer(&Os, &file, head, rows.len() as u64, &mut |put| {
+            rows.iter().try_for_each(|(key, value)| put(key, value))
+        });
+        let length = length.expect("the rows");
         Self { directory, length }
     }
 
@@ -175,6 +175,65 @@ fn the_file_is_as_long_as_its_writer_says_and_as_its_drawing_gives() {
         assert_eq!(layer.seq, 4);
         assert_eq!(layer.rows(), u64::from(count));
         assert_eq!(written.file().metadata().expect("a file").len(), end);
+    }
+}
+
+/// True if this process has a thread of this name.
+fn has_thread(name: &str) -> bool {
+    let tasks = std::fs::read_dir("/proc/self/task").expect("Linux has it");
+    let mut names =
+        tasks.filter_map(|task| std::fs::read_to_string(task.ok()?.path().join("comm")).ok());
+    names.any(|known| known.trim_end() == name)
+}
+
+#[test]
+fn many_rows_are_written_by_two_threads_like_few_by_one() {
+    let all = table(1, 0..70_000);
+    let file = Written::new(&Table::new());
+    let root = Os.open_root(file.directory.path()).expect("the root");
+    let handle = Os.open(&root, Path::new("rows"), OpenMode::Write);
+    let head = (HEAD.len() as u64, Digest::of(HEAD));
+    let rows = |put: &mut TakeRow<'_>| {
+        assert!(has_thread("layer-writer"));
+        all.iter().try_for_each(|(key, value)| put(key, value))
+    };
+    let count = all.len() as u64;
+    let length = write_layer(&Os, &handle.expect("it"), head, count, &mut { rows });
+    let written = Written {
+        length: length.expect("the rows"),
+        ..file
+    };
+    parts(&written, &all);
+    let rows = written.rows();
+    assert!(rows.verify().is_ok() && rows.check_head(Digest::of(HEAD)).is_ok());
+    assert!(found(&rows, &[]) == beginning_with(&all, &[]));
+    assert_eq!(found(&rows, &key(1, 70_000)), []);
+}
+
+#[test]
+fn a_disk_that_fails_and_rows_that_cannot_be_read_are_errors_for_few_and_for_many() {
+    let written = Written::new(&Table::new());
+    let root = Os.open_root(written.directory.path()).expect("the root");
+    let open = |how| Os.open(&root, Path::new("rows"), how).expect("the file");
+    let unreadable = || std::io::Error::other("a row that cannot be read");
+    for count in [100, 70_000] {
+        let all = table(1, 0..count);
+        let write = |how, fails: bool| {
+            let mut rows = |put: &mut TakeRow<'_>| {
+                all.iter().try_for_each(|(key, value)| put(key, value))?;
+                if fails { Err(unreadable()) } else { Ok(()) }
+            };
+            let head = (HEAD.len() as u64, Digest::of(HEAD));
+            let written = write_layer(&Os, &open(how), head, u64::from(count), &mut rows);
+            written.map_err(|error| error.to_string())
+        };
+        let refused = write(OpenMode::Read, false).expect_err("a file that is only read");
+        assert!(refused.contains("Bad file descriptor"), "{refused}");
+        assert_eq!(
+            write(OpenMode::Write, true),
+            Err(unreadable().to_string()),
+            "{count}"
+        );
     }
 }
 

@@ -14,7 +14,7 @@ use crate::ledger::read::{self, LedgerPosition, LedgerRecord, Stretch};
 use crate::root::{Dir, DirState, OpenRoot};
 use crate::{Spool, SpoolError, dirs, layout, stretch};
 use disk::{Handle, OpenMode};
-use sorted_rows::{Layer, LayerWriter, Rows, merged, named};
+use sorted_rows::{Layer, Rows, merged, named, write_layer};
 
 /// Makes one snapshot, on any thread.
 pub struct SnapshotMaker {
@@ -210,11 +210,10 @@ fn write_bytes(
     new.fold.save(&mut |line| head.content(line))?;
     let (offset, sum) = head.finish()?;
     let rows_max = rows.len() as u64 + absorbed.iter().map(Layer::rows).sum::<u64>();
-    let mut layer = LayerWriter::new(&*root.disk, file, offset, rows_max);
-    merged(absorbed, &[], &mut rows.into_iter(), &mut |key, value| {
-        layer.row(key, value)
-    })?;
-    layer.finish(sum)
+    let mut rows = rows.into_iter();
+    write_layer(&*root.disk, file, (offset, sum), rows_max, &mut |put| {
+        merged(absorbed, &[], &mut rows, put)
+    })
 }
 
 /// Removes every snapshot except the one that was used and those whose rows either of them shares.

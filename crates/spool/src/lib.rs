@@ -54,7 +54,7 @@ pub use crate::retention::{
 pub use crate::root::NameListing;
 pub use crate::snapshot::check::{Agreement, verify_with};
 pub use crate::snapshot::make::{SnapshotInfo, SnapshotMaker};
-pub use crate::snapshot::{Ahead, Fold, PassedOver};
+pub use crate::snapshot::{Fold, PassedOver};
 pub use crate::spool::{Committed, Spool};
 pub use crate::status::{has_delivered, is_served};
 pub use crate::tail::{Since, Tail};

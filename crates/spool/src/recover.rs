@@ -14,7 +14,7 @@ use crate::packet::Packets;
 use crate::root::OpenRoot;
 use crate::snapshot::load::{Checked, NO_LANES, Usable, load_newest};
 use crate::snapshot::make::Folding;
-use crate::snapshot::{Ahead, Fold, PassedOver};
+use crate::snapshot::{Fold, PassedOver};
 use crate::spool::Spool;
 use crate::{Digest, Entry, Homes, SpoolError, VisitError, lock};
 use disk::Disk;
@@ -84,15 +84,14 @@ impl Spool {
         let durable = &mut |lane: &Lane| start.backlog.durable(lane);
         let (from, mut folding) = Folding::after(taken, fold, durable);
         let (snapshot, portion) = ((from.seq > 0).then_some(from.seq), folding.fold.portion());
-        let (first, ahead) = (from.seq, folding.fold.ahead());
-        let mut admit = |root: &OpenRoot, backlog: &mut Backlog, (record, read): &ReadRecord| {
+        let first = from.seq;
+        let mut admit = |root: &OpenRoot, backlog: &mut Backlog, record: &LedgerRecord| {
             let LedgerRecord { entry, place } = record;
             let items = items_of(entry);
             let durable = &mut |lane: &Lane| backlog.durable(lane);
             folding.heads.note(&items, place, durable);
             backlog.admit(items, place);
-            let added = folding.fold.add_ahead(entry, read.as_ref());
-            added.map_err(SpoolError::visit(entry))?;
+            folding.fold.add(entry).map_err(SpoolError::visit(entry))?;
             // So a long ledger needs no more memory than a short one. If the snapshot cannot be written, the next one has
             // the rows of both portions.
             if (place.seq - first).is_multiple_of(portion) {
@@ -100,7 +99,7 @@ impl Spool {
             }
             Ok(())
         };
-        let mut opened = start.finish(from, None, (ahead, &mut admit))?;
+        let mut opened = start.finish(from, None, &mut admit)?;
         opened.recovery.snapshot = snapshot;
         opened.recovery.snapshot_bytes = bytes;
         opened.recovery.passed_over = passed_over;
@@ -121,9 +120,8 @@ impl Spool {
             Err(error) => return Err(error),
             Ok(_) => return Err(SpoolError::NotContradicted),
         }
-        let ahead = fold.ahead();
-        let mut admit = admitting(|entry, read| fold.add_ahead(entry, read));
-        start.finish(LedgerPosition::default(), Some(head), (ahead, &mut admit))
+        let mut admit = admitting(|entry| fold.add(entry));
+        start.finish(LedgerPosition::default(), Some(head), &mut admit)
     }
 
     /// Opens the workspace at `root` like [`Spool::resume`], but without any snapshot: hands every record of the ledger
@@ -133,31 +131,23 @@ impl Spool {
         disk: Arc<dyn Disk>,
         visit: &mut dyn FnMut(&Entry) -> Result<(), VisitError>,
     ) -> Result<Opened, SpoolError> {
-        let mut admit = admitting(|entry, _| visit(entry));
-        Start::read(root, disk, Homes::of_all())?.finish(
-            LedgerPosition::default(),
-            None,
-            (|_| None, &mut admit),
-        )
+        let start = Start::read(root, disk, Homes::of_all())?;
+        start.finish(LedgerPosition::default(), None, &mut admitting(visit))
     }
 }
 
 /// Queues what a record's lanes have not done yet, and folds it.
-type Admit<'a> = dyn FnMut(&OpenRoot, &mut Backlog, &ReadRecord) -> Result<(), SpoolError> + 'a;
+type Admit<'a> = dyn FnMut(&OpenRoot, &mut Backlog, &LedgerRecord) -> Result<(), SpoolError> + 'a;
 
 /// Queues what a record's lanes have not done yet, and hands it to `add`.
 fn admitting(
-    mut add: impl FnMut(&Entry, Option<&Ahead>) -> Result<(), VisitError>,
-) -> impl FnMut(&OpenRoot, &mut Backlog, &ReadRecord) -> Result<(), SpoolError> {
-    move |_, backlog, (LedgerRecord { entry, place }, read)| {
+    mut add: impl FnMut(&Entry) -> Result<(), VisitError>,
+) -> impl FnMut(&OpenRoot, &mut Backlog, &LedgerRecord) -> Result<(), SpoolError> {
+    move |_, backlog, LedgerRecord { entry, place }| {
         backlog.admit(items_of(entry), place);
-        add(entry, read.as_ref()).map_err(SpoolError::visit(entry))
+        add(entry).map_err(SpoolError::visit(entry))
     }
 }
-
-/// A record with what the fold reads of it on the reading thread. What its lanes owe is listed where it is visited, so
-/// that both threads have as much to do.
-type ReadRecord = (LedgerRecord, Option<Ahead>);
 
 /// A workspace with everything read except the ledger.
 struct Start {
@@ -185,7 +175,7 @@ impl Start {
         self,
         from: LedgerPosition,
         head: Option<Digest>,
-        (ahead, admit): (fn(&Entry) -> Option<Ahead>, &mut Admit<'_>),
+        admit: &mut Admit<'_>,
     ) -> Result<Opened, SpoolError> {
         let Start {
             root,
@@ -197,18 +187,14 @@ impl Start {
             true => Err(SpoolError::Interrupted),
             false => Ok(()),
         };
-        let read = |record: LedgerRecord| {
-            let read = ahead(&record.entry);
-            (record, read)
-        };
         let mut admit =
-            |record: &ReadRecord| go_on().and_then(|()| admit(&root, &mut backlog, record));
+            |record: &LedgerRecord| go_on().and_then(|()| admit(&root, &mut backlog, record));
         let (mut ledger, torn) = Ledger::open(
             Arc::clone(&root.disk),
             &root.layout,
             &root.handle,
             from,
-            (&read, &mut admit),
+            &mut admit,
         )?;
         let found = ledger.digest();
         if let Some(accepted) = head.filter(|head| *head != found) {

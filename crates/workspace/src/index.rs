@@ -9,7 +9,7 @@ use chrono::{DateTime, Utc};
 use fleet::{Fleet, FleetRefusal};
 use judgement::UsedNames;
 use review::{Event, EventRecord, HostChange, Record, Restore, ReviewKey, State, StoredRows};
-use spool::{Ahead, Entry, Fold, Folded, RowKey, Rows, SpoolError, VisitError};
+use spool::{Entry, Fold, Folded, RowKey, Rows, SpoolError, VisitError};
 
 use crate::known_deliveries::KnownDeliveries;
 use crate::refusals::{Refusal, Refusals};
@@ -56,21 +56,6 @@ impl LedgerIndex {
     pub fn refused(&self) -> u64 {
         self.refused
     }
-
-    fn add_decision(
-        &mut self,
-        entry: &Entry,
-        (record, at): &(Record, DateTime<Utc>),
-    ) -> Result<(), VisitError> {
-        self.names.note(entry);
-        self.known_deliveries.note(entry);
-        self.untaken.note(entry, record);
-        self.refusals.note(entry, record, *at);
-        self.refused += u64::from(record.refused().is_some());
-        fold_hosts(&mut self.fleet, entry, record, *at)?;
-        review::apply(&mut self.state, record, *at);
-        Ok(())
-    }
 }
 
 impl Fold for LedgerIndex {
@@ -84,19 +69,15 @@ impl Fold for LedgerIndex {
     }
 
     fn add(&mut self, entry: &Entry) -> Result<(), VisitError> {
-        self.add_decision(entry, &decision(entry)?)
-    }
-
-    /// Reads the decision, which takes longest. One that cannot be read is left to [`Self::add`], which fails.
-    fn ahead(&self) -> fn(&Entry) -> Option<Ahead> {
-        |entry| Some(Box::new(decision(entry).ok()?))
-    }
-
-    fn add_ahead(&mut self, entry: &Entry, read: Option<&Ahead>) -> Result<(), VisitError> {
-        match read.and_then(|read| read.downcast_ref()) {
-            Some(decision) => self.add_decision(entry, decision),
-            None => self.add(entry),
-        }
+        let (record, at) = decision(entry)?;
+        self.names.note(entry);
+        self.known_deliveries.note(entry);
+        self.untaken.note(entry, &record);
+        self.refusals.note(entry, &record, at);
+        self.refused += u64::from(record.refused().is_some());
+        fold_hosts(&mut self.fleet, entry, &record, at)?;
+        review::apply(&mut self.state, &record, at);
+        Ok(())
     }
 
     fn save(&self, line: &mut dyn FnMut(&[u8]) -> io::Result<()>) -> io::Result<()> {

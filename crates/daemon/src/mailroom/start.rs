@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use chrono::DateTime;
 use spool::log::Head;
-use spool::{Ahead, Entry, Fold, RowKey, Rows, Since, SpoolError, Tail, VisitError};
+use spool::{Entry, Fold, RowKey, Rows, Since, SpoolError, Tail, VisitError};
 use workspace::index::LedgerIndex;
 
 use crate::shared_ledger::{LastRecord, PAST_MAX, PastHeads};
@@ -79,21 +79,13 @@ impl Fold for StartFold {
     }
 
     fn add(&mut self, entry: &Entry) -> Result<(), VisitError> {
-        self.add_ahead(entry, None)
-    }
-
-    fn ahead(&self) -> fn(&Entry) -> Option<Ahead> {
-        self.index.ahead()
-    }
-
-    fn add_ahead(&mut self, entry: &Entry, read: Option<&Ahead>) -> Result<(), VisitError> {
         if is_due(entry.seq, &mut self.next) {
             tracing::info!(
                 "still starting: reading the ledger, {} records so far",
                 entry.seq
             );
         }
-        self.index.add_ahead(entry, read)
+        self.index.add(entry)
     }
 
     fn save(&self, line: &mut dyn FnMut(&[u8]) -> io::Result<()>) -> io::Result<()> {

@@ -42,20 +42,19 @@ struct OpenSegment {
 }
 
 impl Ledger {
-    /// Reads the ledger after a known record, hands every record to `visit` with what `ahead` computed from it, and
-    /// opens the end. Changes nothing yet.
-    pub(crate) fn open<T: Send>(
+    /// Reads the ledger after a known record, hands every record to `visit`, and opens the end. Changes nothing yet.
+    pub(crate) fn open(
         disk: Arc<dyn Disk>,
         layout: &Layout,
         root: &Handle,
         from: LedgerPosition,
-        visit: read::VisitAhead<'_, T>,
+        visit: &mut read::Visit<'_>,
     ) -> Result<(Ledger, Option<TornTail>), SpoolError> {
         let path = layout.root().join(dirs::LEDGER);
         let dir = disk
             .open_dir(root, dirs::LEDGER.as_ref())
             .map_err(SpoolError::io("open", &path))?;
-        let end = read::read_ahead(
+        let end = read::read(
             &*disk,
             layout,
             &dir,

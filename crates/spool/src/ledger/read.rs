@@ -4,7 +4,6 @@
 //! Every record names the first record of its batch, and a batch begins only after the one before is durable, so a
 //! later batch after the broken line proves that the line had been durable.
 
-use std::any::Any;
 use std::io::{self, BufRead, BufReader};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
@@ -163,15 +162,6 @@ pub(crate) struct LedgerRecord {
 /// A visitor of the ledger.
 pub(crate) type Visit<'a> = dyn FnMut(&LedgerRecord) -> Result<(), SpoolError> + 'a;
 
-/// The result of a fold's computation from a record on the reading thread.
-pub type Ahead = Box<dyn Any + Send>;
-
-/// What the reading thread computes from each record, and the visitor that gets it.
-pub(crate) type VisitAhead<'a, T> = (
-    &'a (dyn Fn(LedgerRecord) -> T + Sync),
-    &'a mut dyn FnMut(&T) -> Result<(), SpoolError>,
-);
-
 /// The records handed from the reading thread to the visitor at once, and how many such portions may wait. Few, because
 /// glibc keeps their memory, several times over, after the threads have ended.
 const PORTION: usize = 64;
@@ -181,7 +171,9 @@ const PORTIONS: usize = 4;
 /// glibc arena as large as its portions, and a daemon reads what follows its newest snapshot many times a day.
 const LONG: u64 = 16 << 20;
 
-/// Reads a stretch of the ledger in `dir`, its directory, and hands every record to `visit`.
+/// Reads a stretch of the ledger in `dir`, its directory, and hands every record to `visit`. If the stretch is long, a
+/// thread of its own reads and checks lines while earlier records are visited. A start is
+/// slower if that thread reads the decisions as well.
 pub(crate) fn read(
     disk: &dyn Disk,
     layout: &Layout,
@@ -189,20 +181,8 @@ pub(crate) fn read(
     stretch: &Stretch,
     visit: &mut Visit<'_>,
 ) -> Result<LedgerEnd, SpoolError> {
-    read_ahead(disk, layout, dir, stretch, (&|record| record, visit))
-}
-
-/// Does the same with what `ahead` computes from each record. If the stretch is long, a separate thread reads and checks
-/// lines and computes while earlier records are visited: each side takes about half of the time.
-pub(crate) fn read_ahead<T: Send>(
-    disk: &dyn Disk,
-    layout: &Layout,
-    dir: &Handle,
-    stretch: &Stretch,
-    (ahead, visit): VisitAhead<'_, T>,
-) -> Result<LedgerEnd, SpoolError> {
     let segments = Segments::list(disk, layout, dir)?;
-    let read = |tell: &mut Tell<'_, T>| segments.read(stretch, &mut |record| tell(ahead(record)));
+    let read = |tell: &mut Tell<'_, LedgerRecord>| segments.read(stretch, tell);
     portioned(segments.is_long(&stretch.from), read, visit)
 }
 
@@ -553,6 +533,33 @@ mod tests {
             if thread::current().id() != self.0 {
                 FREED_ELSEWHERE.fetch_add(1, Ordering::Relaxed);
             }
+        }
+    }
+
+    #[test]
+    fn a_stretch_is_long_by_the_bytes_that_follow_its_beginning() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let dir = disk::Os.open_root(directory.path()).expect("it");
+        let sized = |(first, len)| (first, layout::segment_name(first), len);
+        let segments = Segments {
+            disk: &disk::Os,
+            dir: &dir,
+            path: directory.path().to_owned(),
+            all: [(1, 5 * LONG), (100, LONG), (200, 10)].map(sized).into(),
+        };
+        for (segment, offset, is_long) in [
+            (1, 5 * LONG, true),
+            (100, 0, true),
+            (100, 9, true),
+            (100, 10, false),
+            (200, 0, false),
+        ] {
+            let from = LedgerPosition {
+                segment,
+                offset,
+                ..LedgerPosition::default()
+            };
+            assert_eq!(segments.is_long(&from), is_long, "{segment} {offset}");
         }
     }
 

@@ -37,7 +37,7 @@ impl Local {
             &root.layout,
             &root.handle,
             LedgerPosition::default(),
-            (&|_| (), &mut |()| Ok(())),
+            &mut |_| Ok(()),
         )?;
         ledger.settle(&root.handle, torn.as_ref())?;
         let signatures = Signatures::open(&root)?;

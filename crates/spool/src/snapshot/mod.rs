@@ -15,7 +15,6 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-pub use crate::ledger::read::Ahead;
 use crate::root::OpenRoot;
 use crate::{Entry, FileName, Spool, SpoolError, VisitError, dirs, layout};
 use sorted_rows::{RowKey, Rows};
@@ -28,15 +27,6 @@ pub trait Fold {
     fn clear(&mut self);
     /// Adds one record.
     fn add(&mut self, entry: &Entry) -> Result<(), VisitError>;
-    /// Returns the function that reads a record on the reading thread before [`Self::add_ahead`] adds it; by default it
-    /// reads nothing.
-    fn ahead(&self) -> fn(&Entry) -> Option<Ahead> {
-        |_| None
-    }
-    /// Adds one record, with what was read from it ahead.
-    fn add_ahead(&mut self, entry: &Entry, _: Option<&Ahead>) -> Result<(), VisitError> {
-        self.add(entry)
-    }
     /// Writes the part of the state that is always needed, as lines without newlines that do not begin with `lane `,
     /// `beneath ` or `end `.
     fn save(&self, line: &mut dyn FnMut(&[u8]) -> io::Result<()>) -> io::Result<()>;

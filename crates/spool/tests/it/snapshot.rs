@@ -5,11 +5,10 @@ use std::collections::BTreeMap;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread::{self, ThreadId};
 
 use spool::{
-    Agreement, Ahead, Digest, Entry, FaultyDisk, Fold, Homes, RowKey, Rows, Spool, SpoolError,
-    VisitError, fold_ledger, read_ledger, verify, verify_with,
+    Agreement, Digest, Entry, FaultyDisk, Fold, Homes, RowKey, Rows, Spool, SpoolError, VisitError,
+    fold_ledger, read_ledger, verify, verify_with,
 };
 
 use crate::daemon::{BOOT, Daemon, LATER, OTHER_BOOT, State, Workspace, inbox, notice};
@@ -80,11 +79,11 @@ pub(crate) fn written() -> Workspace {
 const NEWEST: &str = ".settled/snapshots/00000000000000000008.snapshot";
 const OLDER: &str = ".settled/snapshots/00000000000000000004.snapshot";
 
-/// Notes each record it adds, and whether it was read ahead on another thread. Interrupts the start at a record.
+/// Notes each record it adds. Interrupts the start at a record.
 #[derive(Default)]
 struct Listening {
     state: State,
-    seen: Vec<(u64, bool)>,
+    seen: Vec<u64>,
     interrupt: Arc<AtomicBool>,
     interrupts_at: u64,
 }
@@ -97,15 +96,7 @@ impl Fold for Listening {
         self.state.clear();
     }
     fn add(&mut self, entry: &Entry) -> Result<(), VisitError> {
-        self.state.add(entry)
-    }
-    fn ahead(&self) -> fn(&Entry) -> Option<Ahead> {
-        |_| Some(Box::new(thread::current().id()))
-    }
-    fn add_ahead(&mut self, entry: &Entry, ahead: Option<&Ahead>) -> Result<(), VisitError> {
-        let reader = ahead.and_then(|ahead| ahead.downcast_ref::<ThreadId>());
-        let is_elsewhere = *reader.expect("what was read ahead") != thread::current().id();
-        self.seen.push((entry.seq, is_elsewhere));
+        self.seen.push(entry.seq);
         if entry.seq == self.interrupts_at {
             self.interrupt.store(true, Ordering::Relaxed);
         }
@@ -133,7 +124,7 @@ impl Fold for Listening {
 }
 
 #[test]
-fn a_start_reads_only_what_follows_the_snapshot_and_much_of_it_on_other_threads() {
+fn a_start_reads_only_what_follows_the_snapshot_however_much_that_is() {
     let workspace = written();
     let start = || {
         let mut fold = Listening::default();
@@ -144,7 +135,7 @@ fn a_start_reads_only_what_follows_the_snapshot_and_much_of_it_on_other_threads(
     };
     let (opened, seen) = start();
     assert_eq!(opened.recovery.records, 12);
-    assert_eq!(seen, [9, 10, 11, 12].map(|seq| (seq, false)));
+    assert_eq!(seen, [9, 10, 11, 12]);
     let mut spool = opened.spool;
     let mebibyte = "x".repeat(1 << 20);
     for number in 0..17 {
@@ -154,8 +145,7 @@ fn a_start_reads_only_what_follows_the_snapshot_and_much_of_it_on_other_threads(
     }
     drop(spool);
     let (_, seen) = start();
-    let expected: Vec<(u64, bool)> = (9..=29).map(|seq| (seq, true)).collect();
-    assert_eq!(seen, expected);
+    assert_eq!(seen, (9..=29).collect::<Vec<u64>>());
 }
 
 #[test]

@@ -87,7 +87,12 @@ impl Ground {
 
 /// Makes a file system in the image and mounts it; false if that is not possible here.
 fn mount_fresh(image: &Path, mount: &Path) -> Result<bool> {
-    std::fs::File::create(image)?.set_len(IMAGE_MIB * 1024 * 1024)?;
+    // The kernel frees a loop device after the unmount returns. `mount` would use it again for the same file, with blocks
+    // of the old file system in its cache.
+    if image.exists() {
+        std::fs::remove_file(image)?;
+    }
+    std::fs::File::create_new(image)?.set_len(IMAGE_MIB * 1024 * 1024)?;
     let mut mkfs = Command::new("mkfs.ext4");
     let mut mounting = Command::new("mount");
     Ok(quietly(mkfs.args(["-q", "-F", "-i", "4096"]).arg(image))

@@ -172,8 +172,8 @@ const PORTIONS: usize = 4;
 const LONG: u64 = 16 << 20;
 
 /// Reads a stretch of the ledger in `dir`, its directory, and hands every record to `visit`. If the stretch is long, a
-/// thread of its own reads and checks lines while earlier records are visited. A start is
-/// slower if that thread reads the decisions as well.
+/// thread of its own reads and checks lines while earlier records are visited. A start is slower if that thread reads the
+/// decisions as well.
 pub(crate) fn read(
     disk: &dyn Disk,
     layout: &Layout,

@@ -159,12 +159,13 @@ impl<const KIND: u8> Table<KIND> {
     }
 
     /// Ends a snapshot that may lack some of the rows from when it began: it was made from the records, but
-    /// values that were undone since also decided which values became rows here. Those stay in memory.
+    /// values that were undone since also decided which values became rows here. Those stay in memory, but not an empty
+    /// row that the snapshot lacks: in these tables it stands for none.
     pub fn rest_on_what_is_in(&mut self, stored: Arc<dyn StoredRows>) {
         let began = self.closing.clone();
         self.rest_on(stored);
         for (key, value) in began.iter().flat_map(|began| began.iter()) {
-            if self.new.get(&key).is_none() && self.get(&key).as_deref() != Some(value) {
+            if self.new.get(&key).is_none() && self.get(&key).unwrap_or_default() != value {
                 self.new.insert(key, value);
             }
         }
@@ -266,9 +267,11 @@ mod tests {
         for word in ["ab", "ac", "ad"] {
             table.put(key(word), word.as_bytes());
         }
+        table.put(key("empty"), []);
         table.begin_snapshot();
         table.put(key("ad"), *b"newer");
-        let all = table.all();
+        let mut all = table.all();
+        all.remove(&key("empty"));
         let stored = [("ab", &b"ab"[..]), ("ac", b"other"), ("b", b"b")];
         let stored = stored.map(|(word, value)| (key(word), value.to_vec()));
         table.rest_on_what_is_in(Arc::new(BTreeMap::from(stored)));

@@ -212,6 +212,11 @@ impl Layer {
         Ok(self.pages[page].get_or_init(|| bytes.into_boxed_slice()))
     }
 
+    /// Returns false if there is surely no row with this key.
+    pub fn may_have_row(&self, key: &RowKey) -> io::Result<bool> {
+        self.may_have(*key.first_chunk().expect("a key is longer"))
+    }
+
     fn may_have(&self, known: [u8; FILTERED]) -> io::Result<bool> {
         if self.pages.is_empty() {
             return Ok(false);

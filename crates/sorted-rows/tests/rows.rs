@@ -122,6 +122,10 @@ fn each_row_is_found_by_its_key_and_each_kind_by_its_first_byte() {
     for number in 2_700..3_700 {
         assert_eq!(found(&rows, &key(5, number)), [], "{number}");
     }
+    let layer = written.layer(1).expect("a whole file");
+    let may_have = |key: &RowKey| layer.may_have_row(key).expect("a filter");
+    assert!(all.keys().all(may_have));
+    assert!(!may_have(&key(5, 2_700)));
     assert!(rows.verify().is_ok());
 }
 

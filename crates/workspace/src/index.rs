@@ -113,6 +113,10 @@ impl Fold for LedgerIndex {
         )
     }
 
+    fn is_removal(&self, key: &RowKey, value: &[u8]) -> bool {
+        review::is_removal(key, value)
+    }
+
     fn rest_on(&mut self, rows: &Arc<Rows>) {
         let stored = stored_rows(rows);
         self.state.rest_on(&stored);

@@ -96,6 +96,10 @@ impl Fold for StartFold {
         self.index.new_rows()
     }
 
+    fn is_removal(&self, key: &RowKey, value: &[u8]) -> bool {
+        self.index.is_removal(key, value)
+    }
+
     fn rest_on(&mut self, rows: &Arc<Rows>) {
         self.index.rest_on(rows);
     }

@@ -34,7 +34,7 @@ impl WaitingReviews {
         }
     }
 
-    /// Overwrites the row of a review that waits no more, if it has one. It gets one all the same while a snapshot is made:
+    /// Empties the row of a review that waits no more, if it has one. It gets one all the same while a snapshot is made:
     /// undone batches decide here which reviews are rows, and not where the snapshot is made.
     pub(crate) fn leave(&mut self, key: &ReviewKey) {
         let row = row_of::<b'w'>(key);
@@ -81,6 +81,11 @@ impl WaitingReviews {
     pub(crate) fn release(&mut self) {
         self.loaded.0.take();
     }
+}
+
+/// True for the empty row of a review that waits no more: without an older row it says nothing.
+pub fn is_removal(key: &RowKey, value: &[u8]) -> bool {
+    key[0] == b'w' && value.is_empty()
 }
 
 fn read(rows: impl Iterator<Item = Vec<u8>>) -> impl Iterator<Item = (Arc<ReviewKey>, Review)> {

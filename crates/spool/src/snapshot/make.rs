@@ -212,7 +212,17 @@ fn write_bytes(
     let rows_max = rows.len() as u64 + absorbed.iter().map(Layer::rows).sum::<u64>();
     let mut rows = rows.into_iter();
     write_layer(&*root.disk, file, (offset, sum), rows_max, &mut |put| {
-        merged(absorbed, &[], &mut rows, put)
+        merged(absorbed, &[], &mut rows, &mut |key, value| {
+            // Beneath that may be an older row, or a filter that cannot be read.
+            let is_needed = || {
+                let mut beneath = beneath.iter();
+                beneath.any(|layer| layer.may_have_row(key).unwrap_or(true))
+            };
+            if new.fold.is_removal(key, value) && !is_needed() {
+                return Ok(());
+            }
+            put(key, value)
+        })
     })
 }
 

@@ -20,6 +20,8 @@ pub(crate) struct Words {
     new: BTreeMap<RowKey, Vec<u8>>,
     /// The records after which a start writes a snapshot, if not as many as usual.
     portion: Option<u64>,
+    /// The records after which the row of one is removed, if ever.
+    kept: Option<u64>,
 }
 
 fn key(seq: u64) -> RowKey {
@@ -39,9 +41,10 @@ impl Fold for Words {
     }
 
     fn clear(&mut self) {
-        let portion = self.portion;
+        let (portion, kept) = (self.portion, self.kept);
         *self = Self {
             portion,
+            kept,
             ..Self::default()
         };
     }
@@ -49,6 +52,11 @@ impl Fold for Words {
     fn add(&mut self, entry: &Entry) -> Result<(), VisitError> {
         self.new.insert(key(entry.seq), value(entry.seq));
         self.new.insert(key(0), entry.seq.to_string().into_bytes());
+        if let Some(gone) = self.kept.and_then(|kept| entry.seq.checked_sub(kept))
+            && gone > 0
+        {
+            self.new.insert(key(gone), Vec::new());
+        }
         Ok(())
     }
 
@@ -73,6 +81,10 @@ impl Fold for Words {
         lines.for_each(drop);
         self.rest_on(rows);
         Ok(())
+    }
+
+    fn is_removal(&self, _: &RowKey, value: &[u8]) -> bool {
+        value.is_empty()
     }
 
     fn rest_on(&mut self, rows: &Arc<Rows>) {
@@ -159,6 +171,34 @@ fn rows_of_many_snapshots_are_found_each_with_its_newest_value() {
     }
     assert_eq!(words.value(0).as_deref(), Some(&b"60"[..]));
     assert_eq!(words.value(61), None);
+}
+
+#[test]
+fn a_removed_row_leaves_nothing_once_no_older_row_is_beneath() {
+    let workspace = Workspace::new(&["codex"]);
+    let kept = Some(3);
+    commit(&workspace, 60, |spool, seq| {
+        let maker = spool.snapshot_maker().expect("an answer");
+        let maker = maker.expect("nothing waits");
+        let fold = &mut Words {
+            kept,
+            ..Words::default()
+        };
+        let rows = maker.make(fold).expect("a snapshot").rows;
+        let (mut removed, mut others) = (0, Vec::new());
+        let visit = &mut |key, value: &[u8]| match value.is_empty() {
+            true => removed += 1,
+            false => others.push(key),
+        };
+        rows.visit(b"w", visit).expect("good bytes");
+        let mut expected: Vec<_> = (seq.saturating_sub(2)..=seq).map(key).collect();
+        expected.push(key(0));
+        expected.sort_unstable();
+        expected.dedup();
+        assert_eq!(others, expected, "{seq}");
+        // Each of the few files beneath has at most the rows of the records that were kept when it was written.
+        assert!(removed <= 4 * files(&workspace).len(), "{seq}: {removed}");
+    });
 }
 
 #[test]

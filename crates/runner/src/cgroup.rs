@@ -57,8 +57,13 @@ fn enter(group: &Path) -> io::Result<()> {
 /// The directory of this process's group.
 fn own() -> Option<PathBuf> {
     let groups = std::fs::read_to_string("/proc/self/cgroup").ok()?;
-    let path = groups.lines().find_map(|line| line.strip_prefix("0::/"))?;
     let mounts = std::fs::read_to_string("/proc/self/mountinfo").ok()?;
+    group_in(&groups, &mounts)
+}
+
+/// The directory of the group that a process's list names, where the whole tree of version 2 is mounted.
+fn group_in(groups: &str, mounts: &str) -> Option<PathBuf> {
+    let path = groups.lines().find_map(|line| line.strip_prefix("0::/"))?;
     // `36 25 0:31 / /sys/fs/cgroup rw,nosuid - cgroup2 cgroup2 rw`: the fifth field is the mount point.
     let mount = mounts.lines().find_map(|line| {
         let (place, kind) = line.split_once(" - ")?;
@@ -67,4 +72,52 @@ fn own() -> Option<PathBuf> {
         is_whole.then(|| fields.next())?
     })?;
     Some(Path::new(mount).join(path))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_group_is_found_where_the_whole_tree_of_version_2_is_mounted() {
+        const V2: &str = "36 25 0:31 / /sys/fs/cgroup rw,nosuid - cgroup2 cgroup2 rw\n";
+        const V1: &str = "30 25 0:26 / /sys/fs/cgroup/cpu rw - cgroup cgroup rw,cpu\n";
+        const PART: &str = "40 25 0:31 /other /mnt rw - cgroup2 cgroup2 rw\n";
+        let both = format!("{V1}{PART}{V2}");
+        for (groups, mounts, group) in [
+            ("0::/a.slice/b\n", V2, Some("/sys/fs/cgroup/a.slice/b")),
+            ("4:cpu:/x\n0::/\n", &*both, Some("/sys/fs/cgroup/")),
+            ("0::/a\n", V1, None),
+            ("0::/a\n", PART, None),
+            ("4:cpu:/x\n", V2, None),
+        ] {
+            let group = group.map(PathBuf::from);
+            assert_eq!(group_in(groups, mounts), group, "{groups} {mounts}");
+        }
+    }
+
+    /// A directory stands for the kernel's: whoever writes 0 to its list of processes enters the group.
+    #[test]
+    fn a_command_is_started_in_its_group_and_the_keeper_leaves_it_again() {
+        let above = tempfile::tempdir().expect("a directory");
+        let group = ControlGroup(above.path().join("group"));
+        std::fs::create_dir(&group.0).expect("a directory");
+        let list = |of: &Path| std::fs::read_to_string(of.join("cgroup.procs")).ok();
+        let before = group.around(|| (list(&group.0), list(above.path())));
+        assert_eq!(before, (Some("0".to_owned()), None));
+        assert_eq!(list(above.path()).as_deref(), Some("0"));
+
+        let own = std::process::id();
+        let text = format!("{own}\n2147483647\n");
+        std::fs::write(group.0.join("cgroup.procs"), text).expect("a file");
+        assert_eq!(
+            group.members(),
+            Vec::from_iter(Process::of(own.cast_signed()))
+        );
+        group.remove();
+        assert!(group.0.exists(), "it still has a member");
+        std::fs::remove_file(group.0.join("cgroup.procs")).expect("the list");
+        group.remove();
+        assert!(!group.0.exists() && group.members().is_empty());
+    }
 }

@@ -107,15 +107,8 @@ impl Checkout {
     /// mailboxes are on the same disk.
     fn check_size(&self, repository: &Repository, trees: &Path) -> io::Result<()> {
         let disk = rustix::fs::statvfs(trees)?;
-        let half = disk.f_bavail.saturating_mul(disk.f_frsize) >> 20 >> 1;
-        let (max, why) = if half < self.mib_max {
-            (half, "half of what is free on its disk: free some space")
-        } else {
-            (
-                self.mib_max,
-                "the limit: raise `tree_mib_max` in `[runner]` if that is meant",
-            )
-        };
+        let free = disk.f_bavail.saturating_mul(disk.f_frsize);
+        let (max, why) = size_max(free, self.mib_max);
         let size = repository.size_up_to(&self.commit, max.saturating_mul(1 << 20));
         match size.map_err(told)? {
             Some(_) => Ok(()),
@@ -163,6 +156,19 @@ impl Checkout {
 
     fn note(&self) -> PathBuf {
         self.tree.with_extension("json")
+    }
+}
+
+/// The most MiB that a tree may take beside this many free bytes, and where that limit comes from.
+fn size_max(free: u64, mib_max: u64) -> (u64, &'static str) {
+    let half = free >> 21;
+    if half < mib_max {
+        (half, "half of what is free on its disk: free some space")
+    } else {
+        (
+            mib_max,
+            "the limit: raise `tree_mib_max` in `[runner]` if that is meant",
+        )
     }
 }
 
@@ -252,4 +258,33 @@ fn open_up(directory: &Path) -> io::Result<()> {
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_tree_takes_no_more_than_its_limit_and_half_of_what_is_free() {
+        const MIB: u64 = 1 << 20;
+        for (free_mib, mib_max, max, why) in [
+            (0, 100, 0, "half"),
+            (10, 100, 5, "half"),
+            (199, 100, 99, "half"),
+            (200, 100, 100, "`tree_mib_max`"),
+            (100_000, 100, 100, "`tree_mib_max`"),
+        ] {
+            let limit = size_max(free_mib * MIB, mib_max);
+            assert_eq!(limit.0, max, "{free_mib} MiB are free");
+            assert!(limit.1.contains(why), "{free_mib} MiB are free: {limit:?}");
+        }
+    }
+
+    #[test]
+    fn a_note_of_an_earlier_version_has_the_limit_by_default() {
+        let commit = "0".repeat(40);
+        let note = format!(r#"{{"repository":"/code","commit":"{commit}","tree":"/tree"}}"#);
+        let checkout: Checkout = serde_json::from_str(&note).expect("a note");
+        assert_eq!(checkout.mib_max, 4_096);
+    }
 }

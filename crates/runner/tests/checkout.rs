@@ -108,6 +108,7 @@ fn a_live_tree_survives_a_prune_and_a_repository_that_is_gone_holds_nothing_up()
     assert_eq!(sh(&begun.checkout.tree, "git status --porcelain"), "");
     std::fs::remove_dir_all(&code).expect("the repository");
     begun.checkout.remove().expect("a removal");
+    assert!(!begun.checkout.tree.exists());
     assert_eq!(begun.left(), []);
 }
 
@@ -122,6 +123,21 @@ fn a_tree_of_a_commit_that_is_not_there_says_so() {
     assert!(error.contains("does not have the commit 0000"), "{error}");
     missing.remove().expect("a removal");
     assert_eq!(begun.left(), []);
+}
+
+#[test]
+fn a_removal_or_a_list_that_fails_says_so() {
+    let begun = Begun::new();
+    begun.checkout.make().expect("a tree");
+    let note = begun.checkout.tree.with_extension("json");
+    std::fs::remove_file(&note).expect("its note");
+    std::fs::create_dir(&note).expect("a directory in its place");
+    assert!(begun.checkout.remove().is_err(), "its note is still there");
+
+    let trees = begun.checkout.tree.parent().expect("a directory");
+    std::fs::remove_dir_all(trees).expect("they are ours");
+    std::fs::write(trees, "").expect("a file in their place");
+    assert!(checkout::left(&begun.place.path().join("room")).is_err());
 }
 
 #[test]

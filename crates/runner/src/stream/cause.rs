@@ -431,10 +431,13 @@ mod tests {
         ] {
             assert_eq!(read(text), Some(retry), "{text}");
         }
-        assert_eq!(
-            read(r#"{"retry_after": "soon", "resets_at": "noon"}"#),
-            None
-        );
+        assert_eq!(read(r#"{"retry_after": 0}"#), Some(Retry::AfterS(0)));
+        for text in [
+            r#"{"retry_after": "soon", "resets_at": "noon"}"#,
+            r#"{"retry_after": -5}"#,
+        ] {
+            assert_eq!(read(text), None, "{text}");
+        }
     }
 
     #[test]

@@ -128,6 +128,8 @@ mod tests {
             "echo src/a.rs",
             "sed -i s/a/b/ src/a.rs",
             "sed -n -i s/a/b/ src/a.rs",
+            "sed -n -i p src/a.rs",
+            "sed p src/a.rs",
             "sed -n --in-place=.old s/a/b/ src/a.rs",
             "sed -n '' src/a.rs",
             "sed -n 0p src/a.rs",

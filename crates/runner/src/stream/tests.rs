@@ -117,7 +117,7 @@ fn of_text_the_last_is_kept_and_a_cut_is_told() {
         (said.text.as_str(), said.unreadable),
         ("all good\nPASS\n", None)
     );
-    let flood = "x".repeat(SAID_MAX + 1);
+    let flood = "x".repeat(SAID_MAX + 5);
     let said = whole(OutputFormat::Text, &flood);
     assert!(said.text.len() == SAID_MAX && said.unreadable.is_some());
     assert!(
@@ -133,6 +133,68 @@ fn of_text_the_last_is_kept_and_a_cut_is_told() {
 fn a_line_without_end_costs_no_memory_and_hides_nothing_behind_it() {
     let output = format!("{}\n{CLAUDE}", "x".repeat(LINE_MAX + 1));
     assert_eq!(read(OutputFormat::Claude, &output, 64 * 1024).0.turns, 2);
+    for (length, turns) in [(LINE_MAX, 1), (LINE_MAX + 1, 0)] {
+        let turn = r#"{"type":"turn.started"}"#;
+        let line = format!("{turn}{}\n", " ".repeat(length - turn.len()));
+        let said = read(OutputFormat::Codex, &line, 64 * 1024).0;
+        assert_eq!(said.turns, turns, "a line of {length} bytes");
+    }
+}
+
+/// The lines that Claude Code prints for a call that reads a file, and for its end.
+fn claude_call(id: usize) -> (String, String) {
+    let asked = format!(
+        r#"{{"type":"assistant","message":{{"content":[{{"type":"tool_use","id":"{id}","name":"Read","input":{{"file_path":"{id}.rs"}}}}]}}}}"#
+    );
+    let answered = format!(
+        r#"{{"type":"user","message":{{"content":[{{"type":"tool_result","tool_use_id":"{id}"}}]}}}}"#
+    );
+    (asked, answered)
+}
+
+#[test]
+fn of_endless_open_calls_the_first_thousand_are_remembered() {
+    let (asked, answered): (Vec<_>, Vec<_>) = (0..CALLS_MAX + 5).map(claude_call).unzip();
+    let mut reader = OutputReader::new(OutputFormat::Claude);
+    for line in [asked, answered].concat() {
+        reader.read(format!("{line}\n").as_bytes());
+    }
+    let reads = reader.take_reads();
+    assert_eq!(reads.len(), CALLS_MAX);
+    assert_eq!(reads.last().map(String::as_str), Some("999.rs"));
+}
+
+#[test]
+fn each_program_tells_what_its_format_has() {
+    for (form, tokens, cost) in [
+        (OutputFormat::Text, false, false),
+        (OutputFormat::Claude, true, true),
+        (OutputFormat::Codex, true, false),
+        (OutputFormat::Gemini, true, false),
+        (OutputFormat::OpenCode, true, true),
+    ] {
+        let told = (form.tells_tokens(), form.tells_cost());
+        assert_eq!(told, (tokens, cost), "{form:?}");
+    }
+}
+
+/// A tool call without a word of the model is a turn too, whether or not the program reports its beginning.
+#[test]
+fn a_turn_of_codex_ends_with_the_result_of_its_tool() {
+    let started = r#"{"type":"item.started","item":{"id":"1","type":"web_search"}}"#;
+    let completed = r#"{"type":"item.completed","item":{"id":"1","type":"web_search"}}"#;
+    let words = r#"{"type":"item.completed","item":{"type":"agent_message","text":"PASS"}}"#;
+    let turn = r#"{"type":"turn.started"}"#;
+    for (lines, turns) in [
+        (&[turn, started, completed][..], 1),
+        (&[turn, started, completed, started], 2),
+        (&[turn, completed, completed], 2),
+        (&[turn, completed, words, started, completed], 2),
+        (&[words, words], 1),
+    ] {
+        let said = whole(OutputFormat::Codex, &lines.join("\n"));
+        assert_eq!(said.turns, turns, "{lines:?}");
+    }
 }
 
 #[test]
@@ -161,6 +223,84 @@ fn files_that_a_tool_or_a_plain_command_reads_are_told_once_it_went_well() {
                 "\"tool_1\",\"status\":\"error\"",
             );
         assert!(reads(form, &failed).is_empty(), "{form:?}");
+    }
+}
+
+#[test]
+fn the_tools_of_each_program_that_read_a_file_are_known() {
+    let claude = |tool: &str, helper: &str| {
+        format!(
+            r#"{{"type":"assistant","parent_tool_use_id":{helper},"message":{{"id":"m","content":[{{"type":"tool_use","id":"c",{tool}}}]}}}}
+{{"type":"user","message":{{"content":[{{"type":"tool_result","tool_use_id":"c"}}]}}}}
+"#
+        )
+    };
+    let gemini = |tool: &str| {
+        format!(
+            r#"{{"type":"tool_use","tool_id":"c",{tool}}}
+{{"type":"tool_result","tool_id":"c","status":"success"}}
+"#
+        )
+    };
+    let opencode = |tool: &str, status: &str, exit: &str| {
+        format!(
+            r#"{{"type":"tool_use","part":{{"callID":"c","tool":{tool},"metadata":{{"exit":{exit}}},"status":"{status}"}}}}}}
+"#
+        )
+    };
+    let read = r#""name":"Read","input":{"file_path":"a.rs"}"#;
+    let bash = r#""name":"Bash","input":{"command":"cat a.rs"}"#;
+    let write = r#""name":"Write","input":{"file_path":"a.rs"}"#;
+    let (file, shell) = (
+        r#""read","state":{"input":{"filePath":"a.rs"}"#,
+        r#""bash","state":{"input":{"command":"cat a.rs"}"#,
+    );
+    for (form, output, is_read) in [
+        (OutputFormat::Claude, claude(read, "null"), true),
+        (OutputFormat::Claude, claude(read, "\"t\""), true),
+        (OutputFormat::Claude, claude(bash, "null"), true),
+        (OutputFormat::Claude, claude(write, "null"), false),
+        (
+            OutputFormat::Gemini,
+            gemini(r#""tool_name":"read_file","parameters":{"absolute_path":"a.rs"}"#),
+            true,
+        ),
+        (
+            OutputFormat::Gemini,
+            gemini(r#""tool_name":"run_shell_command","parameters":{"command":"cat a.rs"}"#),
+            true,
+        ),
+        (
+            OutputFormat::Gemini,
+            gemini(r#""tool_name":"write_file","parameters":{"file_path":"a.rs"}"#),
+            false,
+        ),
+        (
+            OutputFormat::OpenCode,
+            opencode(file, "completed", "null"),
+            true,
+        ),
+        (
+            OutputFormat::OpenCode,
+            opencode(shell, "completed", "0"),
+            true,
+        ),
+        (
+            OutputFormat::OpenCode,
+            opencode(shell, "completed", "1"),
+            false,
+        ),
+        (OutputFormat::OpenCode, opencode(shell, "error", "0"), false),
+        (
+            OutputFormat::OpenCode,
+            opencode(&file.replace("read", "write"), "completed", "null"),
+            false,
+        ),
+    ] {
+        let mut reader = OutputReader::new(form);
+        reader.read(output.as_bytes());
+        let reads = reader.take_reads();
+        assert_eq!(reads, Vec::from_iter(is_read.then_some("a.rs")), "{output}");
     }
 }
 
@@ -227,7 +367,13 @@ fn streams_of_the_real_programs_are_read_as_what_they_are() {
             env!("CARGO_MANIFEST_DIR")
         );
         let output = std::fs::read_to_string(&path).expect("a recorded stream");
-        let said = whole(form_of(name), &output);
+        let (said, completed) = read(form_of(name), &output, usize::MAX);
+        assert_eq!(completed, u16::saturating_sub(turns, 1), "{name}");
+        let mut reader = OutputReader::new(form_of(name));
+        assert!(!reader.is_done(), "{name}");
+        reader.read(output.as_bytes());
+        let is_done = unreadable.is_none() || name == "gemini_loop_detected";
+        assert_eq!(reader.is_done(), is_done, "{name}");
         let found = (
             said.turns,
             said.unreadable.as_ref().map(Unreadable::to_string),
@@ -288,6 +434,26 @@ fn streams_of_the_real_programs_are_counted_exactly() {
             let (said, _) = read(form_of(name), &output, piece);
             assert_eq!(said.spend, Spend { tokens, micro_usd }, "{name}");
         }
+    }
+}
+
+#[test]
+fn an_error_after_which_codex_says_nothing_is_its_end() {
+    let line = r#"{"type":"error","message":"stream disconnected"}"#;
+    let unreadable = whole(OutputFormat::Codex, line).unreadable;
+    let why = unreadable.expect("no answer").to_string();
+    assert_eq!(why, "its result is an error: stream disconnected");
+}
+
+#[test]
+fn a_step_of_opencode_without_a_sum_counts_all_its_kinds_of_tokens() {
+    let tokens = r#""input":10,"output":5,"reasoning":1,"cache":{"read":3,"write":2}"#;
+    for (total, sum) in [("", 21), (r#","total":30"#, 30)] {
+        let line = format!(
+            r#"{{"type":"step_finish","part":{{"reason":"stop","tokens":{{{tokens}{total}}}}}}}"#
+        );
+        let spend = whole(OutputFormat::OpenCode, &line).spend;
+        assert_eq!(spend, Spend::tokens(sum), "{line}");
     }
 }
 

@@ -354,3 +354,144 @@ fn new_file(path: &Path, mode: u32) -> io::Result<File> {
         .mode(mode)
         .open(path)
 }
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt as _;
+    use std::process::Command;
+
+    use super::*;
+
+    fn run(root: &Path, id: &str) -> Folder {
+        Folder::make(root, id).expect("a folder")
+    }
+
+    #[test]
+    fn the_oldest_folders_go_and_not_those_whose_keeper_runs() {
+        let root = tempfile::tempdir().expect("a directory");
+        assert_eq!(all(root.path()).expect("none yet"), []);
+        let ids: Vec<String> = (0..=KEPT_MAX)
+            .map(|number| format!("{number:03}"))
+            .collect();
+        for id in &ids {
+            std::fs::create_dir_all(named(root.path(), id).path()).expect("a folder");
+        }
+        let running = Processes {
+            keeper: Process::of(std::process::id().cast_signed()),
+            ..Processes::default()
+        };
+        let oldest = named(root.path(), &ids[0]);
+        oldest.tell_processes(&running).expect("a file");
+        assert_eq!(oldest.processes(), running);
+        run(root.path(), "new");
+        let left = all(root.path()).expect("a list");
+        let left: Vec<&str> = left.iter().map(Folder::id).collect();
+        let kept = ids[..1].iter().chain(&ids[2..]).map(String::as_str);
+        assert_eq!(left, Vec::from_iter(kept.chain(["new"])));
+
+        let runs = runs(root.path());
+        std::fs::remove_dir_all(&runs).expect("the folders");
+        std::fs::write(&runs, "").expect("a file in their place");
+        assert!(all(root.path()).is_err(), "it is no directory");
+    }
+
+    #[test]
+    fn only_the_owner_reads_a_folder_and_each_file_of_it_has_its_place() {
+        let root = tempfile::tempdir().expect("a directory");
+        let folder = run(root.path(), "01abc");
+        let mode = |path: &Path| path.metadata().expect("it exists").permissions().mode() & 0o777;
+        assert_eq!(mode(folder.path()), 0o700);
+        let own = root.path().join(".settled/runs/01abc");
+        for (path, name) in [
+            (folder.prompt(), "prompt.md"),
+            (folder.brief(), "brief.yaml"),
+            (folder.request(), "request.yaml"),
+            (folder.schema(), "schema.json"),
+        ] {
+            assert_eq!(path, own.join(name));
+            Folder::write(&path, name).expect("a file");
+            assert_eq!(std::fs::read_to_string(&path).expect("a file"), name);
+            assert_eq!(mode(&path), 0o600);
+            assert!(Folder::write(&path, name).is_err(), "it is written once");
+        }
+        folder.tell_run(&Launch::default()).expect("a file");
+        assert_eq!(mode(&own.join("run.json")), 0o600);
+        assert_eq!(folder.launch().expect("a launch"), Launch::default());
+        assert_eq!(folder.run::<Launch>().expect("a run"), Launch::default());
+        assert!(
+            Folder::make(root.path(), "01abc").is_err(),
+            "one id, one run"
+        );
+        assert_eq!((folder.end(), folder.reviewed()), (None, None));
+    }
+
+    #[test]
+    fn the_wrapper_runs_the_commands_of_a_review_in_no_other_name() {
+        let root = tempfile::tempdir().expect("a directory");
+        let folder = run(&root.path().join("ann's"), "01abc");
+        let agent = AgentName::new("codex").expect("a name");
+        folder
+            .write_wrapper(root.path(), &agent)
+            .expect("a wrapper");
+        let mode = folder
+            .wrapper()
+            .metadata()
+            .expect("a file")
+            .permissions()
+            .mode();
+        assert_eq!(mode & 0o777, 0o700);
+        for (arguments, is_taken) in [
+            (&["--help"][..], true),
+            (&["pair", "x"], false),
+            (&[], false),
+            (&["brief", "--agent", "claude"], false),
+            (&["brief", "--root=/elsewhere"], false),
+        ] {
+            // A shell reads it: the file is busy as long as a process that another test forked has it open.
+            let ran = Command::new("sh")
+                .arg(folder.wrapper())
+                .args(arguments)
+                .output();
+            let ran = ran.expect("a shell");
+            let errors = String::from_utf8_lossy(&ran.stderr);
+            match is_taken {
+                true => assert_eq!(ran.status.code(), Some(0), "{arguments:?}: {errors}"),
+                false => {
+                    assert_eq!(ran.status.code(), Some(5), "{arguments:?}: {errors}");
+                    assert!(errors.starts_with("settled: in a run, "), "{errors}");
+                }
+            }
+        }
+        let text = std::fs::read_to_string(folder.wrapper()).expect("a wrapper");
+        assert!(
+            text.contains("SETTLED_AGENT=codex SETTLED_RUN=01abc "),
+            "{text}"
+        );
+        assert!(
+            text.contains(r"/ann'\''s/.settled/runs/01abc/brief.yaml'"),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn the_last_line_is_found_at_the_end_of_any_output() {
+        let long = "x".repeat(100_000);
+        for (printed, last) in [
+            ("", ""),
+            ("one\ntwo\n\n", "two"),
+            (&*format!("{long}\nlast\n"), "last"),
+        ] {
+            let root = tempfile::tempdir().expect("a directory");
+            let folder = run(root.path(), "01abc");
+            assert_eq!(folder.last_words(OutputFormat::Text), "", "no output yet");
+            for name in ["stdout", "stderr"] {
+                let mut log = folder.log(name).expect("a file");
+                log.write_all(printed.as_bytes()).expect("a file");
+            }
+            assert_eq!(folder.last_words(OutputFormat::Text), last);
+            assert_eq!(folder.last_error_line(), last);
+            let said = folder.printed(OutputFormat::Text).expect("an output");
+            assert_eq!(said.text, printed);
+        }
+    }
+}

@@ -430,4 +430,42 @@ mod tests {
             assert_eq!(stored(more, max), (mib * MIB, more));
         }
     }
+
+    /// A source that gives each of these in turn.
+    struct Pieces(Vec<io::Result<&'static [u8]>>);
+
+    impl Read for Pieces {
+        fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+            let piece = self.0.remove(0)?;
+            buffer[..piece.len()].copy_from_slice(piece);
+            Ok(piece.len())
+        }
+    }
+
+    #[test]
+    fn an_output_is_read_on_after_an_interruption_and_not_after_an_error() {
+        let error = |kind: io::ErrorKind| Err(io::Error::from(kind));
+        let pieces = Pieces(vec![
+            Ok(b"a"),
+            error(io::ErrorKind::Interrupted),
+            Ok(b"b"),
+            error(io::ErrorKind::Other),
+            Ok(b"c"),
+            Ok(b""),
+        ]);
+        let file = tempfile::tempfile().expect("a file");
+        let mut read = Vec::new();
+        store(pieces, file, 8, &mut |some| read.extend_from_slice(some));
+        assert_eq!(read, b"ab");
+    }
+
+    #[test]
+    fn an_output_whose_end_never_comes_is_cut_off() {
+        let (tell, news) = channel();
+        let agent = Command::new("sh").args(["-c", "exit 4"]).spawn();
+        let until = Instant::now() + Duration::from_secs(600);
+        let end = see_through(agent.expect("a shell"), tell, &news, until, Vec::new);
+        assert_eq!(end.how, ExitReason::Code(4));
+        assert_eq!(end.said.unreadable, Some(Unreadable::CutOff));
+    }
 }

@@ -145,21 +145,23 @@ mod tests {
     #[test]
     fn a_version_is_known_when_its_program_has_ended_whatever_it_prints_or_leaves_running() {
         let home = tempfile::tempdir().expect("a directory");
-        let version = |text: &str| {
+        let version_within = |text: &str, limit: Duration| {
             let program = home.path().join("program");
             fs::write(&program, format!("#!/bin/sh\n{text}\n")).expect("a file");
             fs::set_permissions(&program, Permissions::from_mode(0o755)).expect("its mode");
             // It is busy as long as a process that another test forked has it open.
             let asked = (0..1_000).find_map(|_| ask_version(&program));
             let asked = asked.expect("it starts");
-            version_by(asked, Instant::now() + Duration::from_secs(20))
+            version_by(asked, Instant::now() + limit)
         };
+        let version = |text: &str| version_within(text, Duration::from_secs(20));
         let start = Instant::now();
         // An updater in the background holds the output open much longer.
         let said = version("echo 1.2.3; sleep 15 &");
         assert_eq!(said.as_deref(), Some("1.2.3\n"));
         let said = version("echo 1.2.3; yes | head -c 1000000");
         assert!(said.is_some_and(|said| said.starts_with("1.2.3\n") && said.len() == 4_096));
+        assert_eq!(version_within("exec sleep 300", Duration::ZERO), None);
         assert!(start.elapsed() < Duration::from_secs(10));
     }
 
@@ -172,6 +174,16 @@ mod tests {
         let from_here = format!("{}bin/sh", "../".repeat(64));
         assert!(Path::new(&from_here).exists());
         assert_eq!(find_on("/bin".as_ref(), &from_here), None);
+    }
+
+    #[test]
+    fn our_own_program_and_that_of_others_are_found() {
+        let own = std::env::current_exe().and_then(|own| own.canonicalize());
+        let running = running().and_then(|running| running.canonicalize());
+        assert_eq!(running.expect("a path"), own.expect("a path"));
+        assert!(settled().is_ok_and(|settled| is_program(&settled)));
+        let shell = find("sh").expect("every PATH has a shell");
+        assert!(shell.is_absolute() && shell.ends_with("sh"));
     }
 
     #[test]

@@ -91,6 +91,9 @@ mod tests {
             ("{run}", r#"/my "own" \ room"#),
             ("--add-dir={run}/x", r#"--add-dir=/my "own" \ room/x"#),
             ("{schema_json}", r#"{"a":1}"#),
+            // It is not alone in its quotes.
+            (r#"a="{run}/x""#, r#"a="/my "own" \ room/x""#),
+            (r#"a="x/{run}""#, r#"a="x//my "own" \ room""#),
             (r#"a.command="{run}""#, r#"a.command="/my \"own\" \\ room""#),
             (
                 r#"{"deny":{"{run}/*":"x"},"a":"{run}"}"#,

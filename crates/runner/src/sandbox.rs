@@ -389,6 +389,116 @@ mod tests {
         }
     }
 
+    /// The arguments and the variables of both kinds of command of this sandbox, in a directory that is no repository.
+    fn lines(place: &Path, hosts: Hosts) -> [(String, Vec<String>); 2] {
+        let sandbox = Sandbox {
+            root: place.join("code/room"),
+            reads: vec![place.join("keys")],
+            env: vec!["NOWHERE_SET".to_owned()],
+            hosts,
+        };
+        let (folder, code) = (place.join("run"), place.join("code"));
+        let run = Walled {
+            folder: &folder,
+            command: &["true".to_owned()],
+            workdir: &code,
+            tree: &code,
+        };
+        let agent = sandbox.agent(&run).expect("walls");
+        let shell = sandbox.shell("make test", &run).expect("walls");
+        [agent, shell].map(|command| {
+            let words = command.get_args().map(|word| word.to_string_lossy());
+            let names = command.get_envs().map(|(name, _)| name.to_string_lossy());
+            (
+                words.collect::<Vec<_>>().join(" "),
+                names.map(String::from).collect(),
+            )
+        })
+    }
+
+    #[test]
+    fn an_agent_reads_the_code_and_a_validation_command_writes_it_and_both_see_nothing_else() {
+        let place = tempfile::tempdir().expect("a directory");
+        let place = place.path().canonicalize().expect("it exists");
+        for directory in ["run", "keys", "code/room/agents", "code/room/.settled"] {
+            std::fs::create_dir_all(place.join(directory)).expect("a directory");
+        }
+        std::fs::write(place.join("code/room/settled.toml"), "").expect("a file");
+        let at = |name: &str| place.join(name).display().to_string();
+        let (code, run, keys) = (at("code"), at("run"), at("keys"));
+        let room = at("code/room");
+        let [agent, shell] = lines(&place, Hosts::default());
+        for (kind, (line, names)) in [("agent", &agent), ("shell", &shell)] {
+            for part in [
+                "--unshare-all --die-with-parent --cap-drop ALL".to_owned(),
+                format!("--tmpfs {room}/agents"),
+                format!("--tmpfs {room}/.settled"),
+                format!("--ro-bind /dev/null {room}/settled.toml"),
+                format!("--ro-bind {keys} {keys}"),
+                format!("--ro-bind {run} {run}"),
+                "--tmpfs /tmp".to_owned(),
+                "--ro-bind-try /usr /usr".to_owned(),
+                "--ro-bind-try /etc/passwd /etc/passwd".to_owned(),
+                format!("--chdir {code}"),
+            ] {
+                assert!(line.contains(&part), "{kind} lacks {part}: {line}");
+            }
+            assert!(
+                !line.contains("--share-net") && !line.contains(INSIDE),
+                "{line}"
+            );
+            assert!(names.iter().any(|name| name == "PATH"), "{names:?}");
+            let is_known = |name: &String| VARIABLES.contains(&name.as_str());
+            assert!(names.iter().all(is_known), "{names:?}");
+        }
+        let (read, written) = (
+            format!(" --ro-bind {code} {code} "),
+            format!(" --bind {code} {code} "),
+        );
+        assert!(agent.0.contains(&read) && !agent.0.contains(&written));
+        assert!(shell.0.contains(&written) && !shell.0.contains(&read));
+        assert!(agent.0.ends_with("--remount-ro / -- true"), "{}", agent.0);
+        assert!(shell.0.ends_with("-- sh -c make test"), "{}", shell.0);
+    }
+
+    #[test]
+    fn an_agent_reaches_the_hosts_of_its_section_and_a_validation_command_none() {
+        let place = tempfile::tempdir().expect("a directory");
+        let place = place.path().canonicalize().expect("it exists");
+        for directory in ["run", "keys", "code"] {
+            std::fs::create_dir(place.join(directory)).expect("a directory");
+        }
+        let some = serde_json::from_str(r#"{"these":["api.example.com"]}"#);
+        for (hosts, is_shared, is_carried) in [
+            (Hosts::default(), false, false),
+            (Hosts::Any, true, false),
+            (some.expect("hosts"), false, true),
+        ] {
+            let [(agent, _), (shell, _)] = lines(&place, hosts.clone());
+            let carried = format!(" {INSIDE} {} -- true", place.join("run").display());
+            let found = (agent.contains(" --share-net "), agent.ends_with(&carried));
+            assert_eq!(found, (is_shared, is_carried), "{hosts:?}: {agent}");
+            assert_eq!(place.join("run/network").exists(), is_carried, "{hosts:?}");
+            assert!(
+                !shell.contains("--share-net") && !shell.contains(INSIDE),
+                "{shell}"
+            );
+        }
+    }
+
+    #[test]
+    fn code_that_holds_the_home_directory_has_no_walls() {
+        let sandbox = Sandbox::default();
+        let run = Walled {
+            folder: Path::new("/nonexistent"),
+            command: &["true".to_owned()],
+            workdir: Path::new("/"),
+            tree: Path::new("/"),
+        };
+        let error = sandbox.agent(&run).expect_err("no walls").to_string();
+        assert!(error.contains("holds the home directory"), "{error}");
+    }
+
     #[test]
     fn a_repository_shows_no_path_outside_it_that_the_section_does_not_name() {
         let scripts = [

@@ -256,7 +256,9 @@ fn stat(pid: i32) -> Option<Stat> {
 
 #[cfg(all(test, target_os = "linux"))]
 mod tests {
-    use std::process::Command;
+    use std::io::{Read as _, Write as _};
+    use std::os::unix::process::CommandExt as _;
+    use std::process::{Command, Stdio};
 
     use super::*;
 
@@ -277,6 +279,81 @@ mod tests {
         process.signal(Signal::KILL);
         child.wait().expect("it is our child");
         assert!(!process.is_running());
+    }
+
+    #[test]
+    fn one_that_is_asked_to_end_has_its_time_and_only_what_is_left_is_killed() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let done = directory.path().join("done");
+        let last_words = "trap 'echo > \"$0\"; exit' TERM; echo; read line";
+        for (script, is_asked_in_its_group, is_done) in [
+            (last_words, true, true),
+            (last_words, false, true),
+            ("trap '' TERM; echo; read line", true, false),
+        ] {
+            let child = Command::new("sh")
+                .args(["-c", script])
+                .arg(&done)
+                .process_group(0)
+                .stdin(Stdio::piped())
+                .stdout(Stdio::piped())
+                .spawn();
+            let mut child = child.expect("a shell");
+            let mut ready = [0];
+            let out = child.stdout.as_mut().expect("it was piped");
+            out.read_exact(&mut ready).expect("a line");
+            let (group, pid) = (Pid::from_child(&child), child.id().cast_signed());
+            let child = std::cell::RefCell::new(child);
+            let members = || {
+                let _ = child.borrow_mut().try_wait();
+                Vec::from_iter(Process::of(pid))
+            };
+            let start = Instant::now();
+            let grace = Duration::from_secs(if is_done { 600 } else { 0 });
+            let group = is_asked_in_its_group.then_some(group);
+            assert!(end(members, group, grace));
+            assert!(
+                start.elapsed() < Duration::from_secs(300),
+                "it is over earlier"
+            );
+            assert_eq!(std::fs::remove_file(&done).is_ok(), is_done);
+        }
+    }
+
+    #[test]
+    fn a_group_is_signalled_as_a_whole() {
+        let child = Command::new("sleep").arg("60").process_group(0).spawn();
+        let mut child = child.expect("sleep can be run");
+        let group = Pid::from_child(&child);
+        assert!(!is_group_gone(Some(group)) && is_group_gone(None));
+        end(Vec::new, Some(group), Duration::ZERO);
+        let status = child.wait().expect("it is our child");
+        assert!(!status.success() && is_group_gone(Some(group)));
+    }
+
+    #[test]
+    fn a_process_is_found_by_a_variable_in_its_environment() {
+        let value = format!("SETTLED_TREE_TEST={}", std::process::id());
+        let (name, number) = value.split_once('=').expect("an assignment");
+        let child = Command::new("cat")
+            .env(name, number)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn();
+        let mut child = child.expect("cat can be run");
+        // What it copies shows that it runs with its own environment.
+        let (mut to, out) = (child.stdin.take(), child.stdout.as_mut());
+        let to_it = to.as_mut().expect("it was piped");
+        to_it.write_all(b"x").expect("it reads");
+        let mut ready = [0];
+        out.expect("it was piped")
+            .read_exact(&mut ready)
+            .expect("a copy");
+        let process = Process::of(child.id().cast_signed());
+        assert_eq!(saying(&value), Vec::from_iter(process));
+        drop(to);
+        child.wait().expect("it is our child");
+        assert_eq!(saying(&value), []);
     }
 
     #[test]

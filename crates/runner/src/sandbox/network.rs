@@ -298,4 +298,82 @@ mod tests {
             assert_eq!(host(text).to_string(), text);
         }
     }
+
+    /// A service that answers each connection with the bytes it was sent, once these have ended; returns its port.
+    fn echo() -> u16 {
+        let service = TcpListener::bind(("127.0.0.1", 0)).expect("a port");
+        let port = service.local_addr().expect("an address").port();
+        thread::spawn(move || {
+            for mut asking in service.incoming().map_while(Result::ok) {
+                let mut bytes = Vec::new();
+                let _ = asking.read_to_end(&mut bytes);
+                let _ = asking.write_all(&bytes);
+            }
+        });
+        port
+    }
+
+    #[test]
+    fn the_proxy_connects_to_the_hosts_of_the_section_and_says_why_to_no_other() {
+        let folder = tempfile::tempdir().expect("a directory");
+        let port = echo();
+        let gone = TcpListener::bind(("127.0.0.1", 0)).and_then(|it| it.local_addr());
+        let gone = gone.expect("an address").port();
+        let hosts = [port, gone].map(|port| host(&format!("127.0.0.1:{port}")));
+        serve(folder.path(), &hosts).expect("a socket");
+        let answer = |request: &str| {
+            let socket = folder.path().join("network");
+            let mut proxy = UnixStream::connect(socket).expect("a proxy");
+            proxy.write_all(request.as_bytes()).expect("it reads");
+            proxy.shutdown(Shutdown::Write).expect("it is open");
+            let mut answer = String::new();
+            proxy.read_to_string(&mut answer).expect("an answer");
+            answer
+        };
+        let asked =
+            |place: &str| answer(&format!("CONNECT {place} HTTP/1.1\r\nHost: x\r\n\r\nping"));
+        let connected = asked(&format!("127.0.0.1:{port}"));
+        assert_eq!(connected, "HTTP/1.1 200 Connection established\r\n\r\nping");
+        for (place, status) in [
+            (format!("127.0.0.1:{gone}"), "HTTP/1.1 502 "),
+            (format!("localhost:{port}"), "HTTP/1.1 403 "),
+            ("127.0.0.1:1".to_owned(), "HTTP/1.1 403 "),
+            ("127.0.0.1".to_owned(), "HTTP/1.1 403 "),
+        ] {
+            let refused = asked(&place);
+            assert!(refused.starts_with(status), "{place}: {refused}");
+        }
+        let refused = answer("GET http://127.0.0.1/ HTTP/1.1\r\n\r\n");
+        assert!(refused.starts_with("HTTP/1.1 405 "), "{refused}");
+        assert_eq!(answer("CONNECT 127.0.0.1"), "", "a request without an end");
+        let flood = "x".repeat(usize::try_from(REQUEST_MAX).expect("small"));
+        assert!(request(&mut flood.as_bytes()).is_err());
+    }
+
+    #[test]
+    fn a_command_inside_reaches_the_proxy_and_its_code_is_passed_on() {
+        let folder = tempfile::tempdir().expect("a directory");
+        let port = echo();
+        serve(folder.path(), &[host(&format!("127.0.0.1:{port}"))]).expect("a socket");
+        let said = folder.path().join("said");
+        let asks = format!(
+            r#"exec 3<>/dev/tcp/127.0.0.1/${{HTTPS_PROXY##*:}}
+               printf 'CONNECT 127.0.0.1:{port} HTTP/1.1\r\n\r\n' >&3
+               IFS= read -r line <&3; echo "$line" > '{}'"#,
+            said.display()
+        );
+        for (shell, script, code) in [
+            ("sh", "exit 7", 7),
+            ("sh", "kill -9 $$", 137),
+            ("bash", asks.as_str(), 0),
+        ] {
+            let command = [shell, "-c", script].map(OsString::from);
+            let found = inside(folder.path(), &command).expect("a shell");
+            assert_eq!(found, code, "{script}");
+        }
+        let said = std::fs::read_to_string(said).expect("an answer");
+        assert_eq!(said, "HTTP/1.1 200 Connection established\r\n");
+        assert!(inside(folder.path(), &[]).is_err(), "no command");
+        assert_eq!(String::from(host("*.a.b")), "*.a.b:443");
+    }
 }

@@ -96,3 +96,39 @@ fn limit_memory(child: &Child) {
 
 #[cfg(not(target_os = "linux"))]
 fn limit_memory(_: &Child) {}
+
+#[cfg(test)]
+mod tests {
+    use std::process::Stdio;
+
+    use super::*;
+
+    /// Runs a shell script with this input and returns what it prints.
+    fn printed(script: &str, input: &[u8]) -> io::Result<String> {
+        let mut sh = Command::new("sh");
+        sh.args(["-c", script])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        let read = |mut stdout: ChildStdout| {
+            let mut text = String::new();
+            stdout.read_to_string(&mut text).map(|_| text)
+        };
+        run(sh, input, Duration::from_secs(60), read).map(|(text, _)| text)
+    }
+
+    #[test]
+    fn input_that_the_program_does_not_read_is_no_failure() {
+        let more_than_a_pipe_holds = vec![b'\n'; 1 << 20];
+        let text = printed("echo done", &more_than_a_pipe_holds);
+        assert_eq!(text.expect("it ran"), "done\n");
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_program_may_allocate_two_gibibytes() {
+        // The limit is set before the input is written.
+        let kibibytes = printed("read line; ulimit -d", b"\n");
+        assert_eq!(kibibytes.expect("it ran"), "2097152\n");
+    }
+}

@@ -110,3 +110,22 @@ impl Drop for Copy {
         let _ = std::fs::remove_dir_all(&self.0);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::MetadataExt as _;
+
+    use super::*;
+
+    #[test]
+    fn a_copy_is_for_this_user_only_and_gone_after_its_use() {
+        let [one, other] = [Copy::new(), Copy::new()].map(|copy| copy.expect("a directory"));
+        assert_ne!(one.0, other.0);
+        let path = one.0.clone();
+        let mode = path.metadata().expect("it is there").mode();
+        assert_eq!(mode & 0o777, 0o700);
+        std::fs::write(path.join("file"), "text").expect("a file");
+        drop(one);
+        assert!(!path.exists());
+    }
+}

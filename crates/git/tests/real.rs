@@ -394,6 +394,21 @@ fn an_object_with_other_bytes_than_its_name_says_is_not_checked_out() {
 }
 
 #[test]
+fn a_commit_that_cannot_be_checked_out_is_named_with_the_last_words_of_git() {
+    let made = repository();
+    let nothing = CommitSha::new("0".repeat(40)).expect("a name");
+    let error = Repository::at(made.path())
+        .add_worktree(&made.path().join("tree"), &nothing)
+        .expect_err("there is no such commit");
+    let error = error.to_string();
+    let why = error.strip_prefix(&format!("git cannot check out {nothing}: "));
+    assert!(
+        why.is_some_and(|why| why.contains("not our ref")),
+        "{error}"
+    );
+}
+
+#[test]
 fn grafts_and_commit_graphs_of_a_repository_do_not_move_a_merge_base() {
     let made = repository();
     let place = made.path();

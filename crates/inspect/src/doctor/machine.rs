@@ -62,6 +62,13 @@ pub(super) fn room(case: &CheckContext<'_>) -> Checked {
     let disk = rustix::fs::statvfs(case.root)
         .map_err(|error| format!("cannot find out the free space: {error}"))?;
     let bytes = disk.f_bavail.saturating_mul(disk.f_frsize);
+    // File systems without a fixed number of inodes report 0 of 0.
+    let inodes = (disk.f_files > 0).then_some(disk.f_favail);
+    Ok(free(bytes, inodes))
+}
+
+/// Says whether so many free bytes and inodes are enough; `None` if any number of files fits.
+fn free(bytes: u64, inodes: Option<u64>) -> Vec<CheckOutcome> {
     let mib = bytes / (1024 * 1024);
     let mut said = Vec::new();
     if bytes < BYTES_MIN {
@@ -70,17 +77,18 @@ pub(super) fn room(case: &CheckContext<'_>) -> Checked {
             "free some space; `settled gc` removes old files",
         ));
     }
-    // File systems without a fixed number of inodes report 0 of 0.
-    if disk.f_files > 0 && disk.f_favail < INODES_MIN {
+    if let Some(inodes) = inodes
+        && inodes < INODES_MIN
+    {
         said.push(CheckOutcome::wrong(
-            format!("{} more files fit", disk.f_favail),
+            format!("{inodes} more files fit"),
             "remove files; `settled gc` removes old files",
         ));
     }
     if said.is_empty() {
         said.push(CheckOutcome::ok(format!("{mib} MiB are free")));
     }
-    Ok(said)
+    said
 }
 
 /// Checks that the clock is plausible.
@@ -194,5 +202,29 @@ fn limits() -> String {
             )
         }
         (Some(_), None) | (None, Some(_)) | (None, None) => String::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn less_than_a_hundred_mebibytes_or_ten_thousand_files_is_too_little() {
+        const MIB: u64 = 1 << 20;
+        for (bytes, inodes, expected) in [
+            (100 * MIB, None, "ok 100 MiB are free"),
+            (100 * MIB, Some(10_000), "ok 100 MiB are free"),
+            (100 * MIB - 1, None, "wrong 99 MiB are free"),
+            (3 * MIB, Some(10_000), "wrong 3 MiB are free"),
+            (200 * MIB, Some(9_999), "wrong 9999 more files fit"),
+            (0, Some(0), "wrong 0 MiB are free, wrong 0 more files fit"),
+        ] {
+            let said = free(bytes, inodes);
+            let said = said
+                .iter()
+                .map(|it| format!("{} {}", it.state.word(), it.what));
+            assert_eq!(said.collect::<Vec<_>>().join(", "), expected);
+        }
     }
 }

@@ -56,3 +56,6 @@ pub fn examine(case: &CheckContext<'_>) -> Vec<CheckResult> {
     };
     CHECKS.iter().flat_map(run).collect()
 }
+
+#[cfg(test)]
+mod tests;

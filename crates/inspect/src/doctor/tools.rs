@@ -33,8 +33,14 @@ const UNITS: [&str; 3] = [
 /// Checks whether a service starts the daemon.
 pub(super) fn service(_: &CheckContext<'_>) -> Checked {
     let home = std::env::var_os("HOME").map(|home| Path::new(&home).join(".config/systemd/user"));
-    let places = UNITS.iter().map(PathBuf::from).chain(home);
+    let places: Vec<PathBuf> = UNITS.iter().map(PathBuf::from).chain(home).collect();
+    Ok(vec![units(&places)])
+}
+
+/// Names the units of ours in the directories.
+fn units(places: &[PathBuf]) -> CheckOutcome {
     let mut units: Vec<PathBuf> = places
+        .iter()
         .flat_map(|place| std::fs::read_dir(place).into_iter().flatten().flatten())
         .map(|entry| entry.path())
         .filter(|path| {
@@ -50,11 +56,11 @@ pub(super) fn service(_: &CheckContext<'_>) -> Checked {
         .iter()
         .map(|unit| unit.display().to_string())
         .collect();
-    Ok(vec![CheckOutcome::note(if named.is_empty() {
+    CheckOutcome::note(if named.is_empty() {
         "no systemd unit starts the daemon".to_owned()
     } else {
         format!("systemd knows {}", named.join(", "))
-    })])
+    })
 }
 
 /// Checks that `bwrap` can make the sandbox that the agents' sections ask for; reports nothing if none does.
@@ -123,4 +129,43 @@ pub(super) fn tools(_: &CheckContext<'_>) -> Checked {
 fn first_line(version: &str) -> Option<String> {
     let line = version.lines().next()?.trim();
     (!line.is_empty()).then(|| line.chars().take(80).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_service_of_ours_is_found_by_its_name() {
+        let folder = tempfile::tempdir().expect("a directory");
+        let places = [folder.path().join("none"), folder.path().to_owned()];
+        assert_eq!(units(&places).what, "no systemd unit starts the daemon");
+        for name in [
+            "settled.service",
+            "settled-b.service",
+            "settled.timer",
+            "other.service",
+        ] {
+            std::fs::write(folder.path().join(name), "").expect("a file");
+        }
+        let said = units(&places).what;
+        let said = said.replace(&folder.path().display().to_string(), "DIR");
+        assert_eq!(
+            said,
+            "systemd knows DIR/settled-b.service, DIR/settled.service"
+        );
+    }
+
+    #[test]
+    fn a_version_is_the_first_line_as_far_as_it_fits() {
+        assert_eq!(
+            first_line(" git 2.43 \nmore\n").as_deref(),
+            Some("git 2.43")
+        );
+        let cut = first_line(&"ä".repeat(81));
+        assert_eq!(cut, Some("ä".repeat(80)));
+        for nothing in ["", " \nmore"] {
+            assert_eq!(first_line(nothing), None, "{nothing:?}");
+        }
+    }
 }

@@ -3,12 +3,13 @@
 
 #[path = "../../../tests/recorded_workspace.rs"]
 mod recorded_workspace;
+mod rewritten;
 
 use std::fmt::Write as _;
 use std::fs;
-use std::path::Path;
 
 use chrono::TimeDelta;
+use inspect::filter::RecordFilter;
 use inspect::status::WorkspaceStatus;
 use inspect::status::overview::{ListedReviews, Status};
 use inspect::status::threads::Histories;
@@ -16,10 +17,10 @@ use inspect::{dead_letter, ledger, log, trace, verdict};
 use message_schema::id::{AgentName, MessageId, PrNumber};
 use review::{Policy, Which};
 use serde::Serialize;
-use spool::Digest;
 use workspace::index;
 
 use self::recorded_workspace::{at, check, workspace};
+use self::rewritten::rewrite;
 
 const GOLDEN: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/golden");
 
@@ -30,23 +31,6 @@ fn json(value: &impl Serialize) -> String {
 fn spelled(agent: Option<&AgentName>, words: &str) -> String {
     let agent = agent.map_or_else(String::new, |agent| format!(" --agent {agent}"));
     format!("settled {words}{agent}")
-}
-
-/// Changes the text of one record and recomputes the chain of digests, as somebody with write access to the ledger
-/// could.
-fn rewrite(root: &Path, record: usize, from: &str, to: &str) {
-    let segment = root.join(".settled/ledger/00000000000000000001.jsonl");
-    let text = fs::read_to_string(&segment).expect("a ledger");
-    let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
-    let changed = lines[record - 1].replacen(from, to, 1);
-    assert_ne!(lines[record - 1], changed, "`{from}` is in record {record}");
-    lines[record - 1] = changed;
-    for at in record..lines.len() {
-        let digest = Digest::of(lines[at - 1].as_bytes()).to_string();
-        let prev = lines[at].find("sha256:").expect("a chained record");
-        lines[at].replace_range(prev..prev + digest.len(), &digest);
-    }
-    fs::write(&segment, lines.join("\n") + "\n").expect("written");
 }
 
 #[test]
@@ -322,6 +306,48 @@ fn the_log_has_a_line_for_each_record() {
     })
     .expect("a ledger");
     check(GOLDEN, "log.txt", root.path(), &text);
+}
+
+#[test]
+fn records_are_selected_by_pull_request_agent_and_verdict() {
+    let root = workspace();
+    let selected = |words: &str| {
+        let mut filter = RecordFilter::default();
+        for word in words.split_whitespace() {
+            match word.split_once('=') {
+                Some(("pr", pr)) => filter.pr = Some(pr.parse().expect("a number")),
+                Some(("of", name)) => filter.of = Some(name.parse().expect("a name")),
+                _ => filter.verdict = Some(word.to_owned()),
+            }
+        }
+        let mut found = Vec::new();
+        spool::read_ledger(root.path(), &mut |entry| {
+            let (record, _) = index::decision(entry)?;
+            if filter.lets(entry, &record) {
+                found.push(entry.seq);
+            }
+            Ok(())
+        })
+        .expect("a ledger");
+        found
+    };
+    let all: Vec<u64> = (1..=12).collect();
+    for (words, expected) in [
+        ("", &all[..]),
+        // A message that names it, and refusals whose reports do, belong to it too.
+        ("pr=86", &[1, 6, 7, 8, 9, 11]),
+        ("pr=87", &[3, 12]),
+        ("pr=88", &[2, 4]),
+        ("pr=8", &[]),
+        ("of=gemini", &[3, 12]),
+        ("of=codex", &[1, 2, 4, 5, 6, 7, 8, 9, 11]),
+        ("refused", &[5, 10, 11]),
+        ("refused of=claude", &[5, 10, 11]),
+        ("accepted pr=86 of=claude", &[1, 6, 7, 8, 9]),
+        ("taken", &[12]),
+    ] {
+        assert_eq!(selected(words), expected, "{words}");
+    }
 }
 
 #[test]

@@ -190,6 +190,7 @@ fn what_was_sent_before_is_found_by_its_id_whatever_its_file_is_called() {
         ("bad-1", None),
         ("fb-86", None),
         ("req", None),
+        ("half", None),
     ] {
         let id = id.parse().expect("an id");
         let before = sent_before::find(root.path(), &agent("claude"), &id).expect("mailboxes");
@@ -270,7 +271,7 @@ fn each_finding_of_a_file_has_its_place_in_it() {
     let places = |text: &str| -> Vec<(u32, u32)> {
         let places = ResponseFile::places(text).into_iter();
         places
-            .map(|node| (node.place.line, node.place.column))
+            .map(|node| ResponseFile::own_place(text, node.place))
             .collect()
     };
     let mapping = "findings:\n- severity: P1\n  title: a\n- {severity: P9, title: b}\n";
@@ -278,9 +279,15 @@ fn each_finding_of_a_file_has_its_place_in_it() {
     let structured = "response:\n  findings:\n  - {severity: P1}\n";
     assert_eq!(places(structured), [(3, 5)]);
     let list = "- severity: P1\n  title: a\n- severity: P9\n";
-    let before = ResponseFile::lines_before(list);
-    let lines: Vec<u32> = places(list).iter().map(|(line, _)| line - before).collect();
-    assert_eq!(lines, [1, 3]);
+    assert_eq!(places(list), [(1, 3), (3, 3)]);
+    assert_eq!(
+        places(&format!("\u{feff}# mine\n---\n{list}")),
+        [(3, 3), (5, 3)]
+    );
+    assert_eq!(
+        places("[{severity: P1},\n {severity: P9}]\n"),
+        [(1, 2), (2, 2)]
+    );
     assert_eq!(places("findings: []\n"), []);
 }
 

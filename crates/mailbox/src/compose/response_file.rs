@@ -9,7 +9,7 @@ use message_schema::body::Examined;
 use message_schema::packet::{Action, Stance};
 use message_schema::schema::Schema;
 use message_schema::yaml::{Content, Node};
-use message_schema::{Malformed, coerce, parse_packet};
+use message_schema::{Malformed, Place, coerce, parse_packet};
 use serde::Deserialize as _;
 use serde_json::{Map, Value};
 
@@ -107,9 +107,14 @@ impl ResponseFile {
         items.unwrap_or_default().to_vec()
     }
 
-    /// The number of lines by which a list moves down when it becomes the value of a key.
-    pub fn lines_before(text: &str) -> u32 {
-        u32::from(is_list(text.trim_start_matches('\u{feff}')))
+    /// The line and column in the file's text of a place in what is parsed, where a list is the value of a key: one line
+    /// further down, and indented.
+    pub fn own_place(text: &str, place: Place) -> (u32, u32) {
+        let Place { line, column } = place;
+        match is_list(text.trim_start_matches('\u{feff}')) {
+            true => (line.saturating_sub(1), column.saturating_sub(INDENT)),
+            false => (line, column),
+        }
     }
 
     /// Reads the file's text.
@@ -172,9 +177,13 @@ fn is_list(text: &str) -> bool {
     said.next().is_some_and(|line| line.starts_with(['-', '[']))
 }
 
+/// The columns by which [`indented`] moves a list to the right.
+const INDENT: u32 = 2;
+
 fn indented(text: &str) -> String {
-    let lines = text.lines().filter(|line| !line.starts_with("---"));
-    lines.fold("findings:\n".to_owned(), |all, line| {
+    text.lines().fold("findings:\n".to_owned(), |all, line| {
+        // An empty line in place of the mark keeps the lines after it in their places.
+        let line = if line.starts_with("---") { "" } else { line };
         all + "  " + line + "\n"
     })
 }

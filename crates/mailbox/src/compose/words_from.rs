@@ -148,7 +148,7 @@ fn place(field: &str, text: &str) -> Option<(u32, u32)> {
     let item = places.get(index.parse::<usize>().ok()?)?;
     let value = item.field(rest.trim_start_matches('.'));
     let place = value.map_or(item.place, |field| field.value.place);
-    Some((place.line - ResponseFile::lines_before(text), place.column))
+    Some(ResponseFile::own_place(text, place))
 }
 
 #[cfg(test)]
@@ -161,7 +161,7 @@ mod tests {
         assert_eq!(place("findings[1].severity", mapping), Some((4, 14)));
         assert_eq!(place("findings[1].file", mapping), Some((4, 3)));
         let list = "- severity: P1\n  title: a\n- severity: P9\n";
-        assert_eq!(place("findings[1].severity", list).map(|at| at.0), Some(3));
+        assert_eq!(place("findings[1].severity", list), Some((3, 13)));
         assert_eq!(place("summary.P1", mapping), None);
     }
 
@@ -188,5 +188,100 @@ mod tests {
             with_flags(fix, &flags()),
             "wait, or replace it with `--supersedes-message-id m-1`"
         );
+    }
+
+    fn violation(file: &str, field: Option<&str>) -> ReportedViolation {
+        ReportedViolation {
+            code: message_schema::Code::EnvelopeFieldMissing,
+            message: "`related_pr` is missing".to_owned(),
+            file: file.to_owned(),
+            line: Some(9),
+            column: Some(5),
+            field: field.map(str::to_owned),
+            thread: None,
+            round_count: None,
+            replies: None,
+            clause: None,
+            found: None,
+            expected: None,
+            fix: Some("add `related_pr: 86`".to_owned()),
+            level: message_schema::Level::Error,
+        }
+    }
+
+    #[test]
+    fn a_violation_is_told_at_the_callers_own_place() {
+        const FINDINGS: &str = "- severity: P1\n- severity: P9\n";
+        let file = Path::new("f.yaml");
+        let findings = WordsFrom::Findings {
+            file,
+            text: FINDINGS,
+        };
+        let standard = WordsFrom::Findings {
+            file: Path::new("-"),
+            text: FINDINGS,
+        };
+        let of_message = "`related_pr` is missing\n    fix: add `related_pr: 86`";
+        let cases = [
+            (WordsFrom::Flags, "m.yaml", "subject", of_message),
+            (WordsFrom::Response, "m.yaml", "body.round", of_message),
+            (WordsFrom::Flags, "p.yaml", "findings[1]", "p.yaml:9:5: "),
+            (WordsFrom::Yaml(file), "m.yaml", "subject", "f.yaml: "),
+            (
+                WordsFrom::Yaml(file),
+                "p.yaml",
+                "findings[1]",
+                "p.yaml:9:5: ",
+            ),
+            (
+                WordsFrom::Packet(file),
+                "p.yaml",
+                "findings[1]",
+                "f.yaml:9:5: ",
+            ),
+            (findings, "p.yaml", "findings[1].severity", "f.yaml:2:13: "),
+            (findings, "p.yaml", "summary.P1", "f.yaml: "),
+            (standard, "p.yaml", "findings[0]", "standard input:1:3: "),
+        ];
+        for (origin, file, field, place) in cases {
+            let told = origin.told(violation(file, Some(field)), "m.yaml", &[]);
+            let place = if place == of_message { "" } else { place };
+            let expected = format!("{place}envelope_field_missing: {of_message}");
+            assert_eq!(line(&told), expected, "{origin:?} {file} {field}");
+        }
+    }
+
+    #[test]
+    fn a_field_of_the_message_is_told_as_the_option_that_sets_it() {
+        let pr = [("pr".to_owned(), "--pr".to_owned())];
+        let told = WordsFrom::Flags.told(violation("m.yaml", Some("related_pr")), "m.yaml", &pr);
+        assert_eq!(
+            (told.file.as_str(), told.line, told.column),
+            ("--pr", None, None)
+        );
+        let to = [("to".to_owned(), "--to".to_owned())];
+        let mut unnamed = violation("m.yaml", Some("body.to[1]"));
+        unnamed.message = "`to` is missing".to_owned();
+        unnamed.fix = Some("add `to: codex`".to_owned());
+        unnamed.level = message_schema::Level::Warning;
+        let told = WordsFrom::Flags.told(unnamed, "m.yaml", &to);
+        let expected =
+            "--to: envelope_field_missing (warning): `--to` is missing\n    fix: give `--to codex`";
+        assert_eq!(line(&told), expected);
+    }
+
+    #[test]
+    fn only_a_file_of_findings_has_places_for_them() {
+        let (file, text) = (Path::new("f.yaml"), "- severity: P1\n");
+        let findings = WordsFrom::Findings { file, text };
+        assert_eq!(findings.place_of("findings[0]"), "f.yaml:1:3: ");
+        assert_eq!(findings.place_of("findings[7]"), "f.yaml: ");
+        for origin in [
+            WordsFrom::Flags,
+            WordsFrom::Response,
+            WordsFrom::Packet(file),
+        ] {
+            assert_eq!(origin.place_of("findings[0]"), "");
+        }
     }
 }

@@ -61,8 +61,8 @@ pub(super) fn sheet(path: &Path) -> Result<(ResponseFile, String), Failure> {
             NotAResponseFile::Response(_) | NotAResponseFile::Unknown(_) => None,
         };
         let place = place.map_or_else(String::new, |place| {
-            let line = place.line.saturating_sub(ResponseFile::lines_before(&text));
-            format!(":{line}:{}", place.column)
+            let (line, column) = ResponseFile::own_place(&text, place);
+            format!(":{line}:{column}")
         });
         let expected = match &error {
             NotAResponseFile::Malformed(_) => {

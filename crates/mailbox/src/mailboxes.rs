@@ -473,4 +473,100 @@ mod tests {
         let path = json[0]["path"].as_str().expect("a text");
         assert!(path.ends_with("/inbox/%FF.yaml"), "{path}");
     }
+
+    #[test]
+    fn what_cannot_be_read_is_listed_with_the_reason_unless_it_is_a_directory() {
+        let root = tempfile::tempdir().expect("a directory");
+        let inbox = root.path().join("agents/codex/inbox");
+        std::fs::create_dir_all(inbox.join("directory.yaml")).expect("an inbox");
+        let length = usize::try_from(MESSAGE_BYTES_MAX).expect("a length");
+        let fill = "id: m-1\nsubject: s\n# ";
+        for (name, length) in [("long.yaml", length), ("longer.yaml", length + 1)] {
+            let text = fill.to_owned() + &"x".repeat(length - fill.len());
+            std::fs::write(inbox.join(name), text).expect("a file");
+        }
+        std::os::unix::fs::symlink("long.yaml", inbox.join("link.yaml")).expect("a link");
+        std::os::unix::net::UnixListener::bind(inbox.join("socket.yaml")).expect("a socket");
+        let bag = AgentMailboxes::new(root.path(), &"codex".parse().expect("a name"));
+        let letters = bag.messages(MailboxPlace::Inbox).expect("a list");
+        let longer = letters.iter().find(|letter| letter.is("longer.yaml"));
+        let why = longer.and_then(|letter| letter.unreadable.as_deref());
+        let expected = "it is not a regular file of at most";
+        assert!(why.is_some_and(|why| why.starts_with(expected)), "{why:?}");
+        let mut told: Vec<(String, bool)> = letters
+            .iter()
+            .map(|letter| (letter.name(), letter.unreadable.is_some()))
+            .collect();
+        told.sort();
+        let expected = [
+            ("link.yaml", true),
+            ("longer.yaml", true),
+            ("m-1", false),
+            ("socket.yaml", true),
+        ];
+        assert_eq!(
+            told,
+            expected.map(|(name, unread)| (name.to_owned(), unread))
+        );
+    }
+
+    #[test]
+    fn urgent_messages_come_first_and_older_ones_within_a_priority() {
+        let root = tempfile::tempdir().expect("a directory");
+        let inbox = root.path().join("agents/codex/inbox");
+        std::fs::create_dir_all(&inbox).expect("an inbox");
+        for (name, priority, age) in [
+            ("a", Some("P2"), 1),
+            ("b", None, 9),
+            ("c", Some("P2"), 3),
+            ("d", Some("P0"), 2),
+        ] {
+            let priority = priority.map_or_else(String::new, |word| format!("priority: {word}\n"));
+            let path = inbox.join(name).with_extension("yaml");
+            std::fs::write(&path, format!("id: {name}\n{priority}")).expect("a message");
+            let time = SystemTime::UNIX_EPOCH + std::time::Duration::from_secs(1_000 - age);
+            let file = std::fs::File::options().write(true).open(&path);
+            file.and_then(|file| file.set_modified(time))
+                .expect("a time");
+        }
+        let bag = AgentMailboxes::new(root.path(), &"codex".parse().expect("a name"));
+        let names = |letters: Vec<MailboxEntry>| {
+            let names: Vec<String> = letters.iter().map(MailboxEntry::name).collect();
+            names.concat()
+        };
+        let some = |at_most| {
+            bag.first_messages(MailboxPlace::Inbox, at_most)
+                .expect("an inbox")
+        };
+        assert_eq!(names(some(9).0), "dcab");
+        assert_eq!((names(some(2).0), some(2).1), ("ab".to_owned(), 4));
+        assert_eq!(
+            names(bag.newest(MailboxPlace::Inbox, 2).expect("an inbox")),
+            "ad"
+        );
+    }
+
+    #[test]
+    fn a_file_whose_name_is_taken_gets_a_number() {
+        let root = tempfile::tempdir().expect("a directory");
+        let inbox = root.path().join("agents/codex/inbox");
+        std::fs::create_dir_all(&inbox).expect("an inbox");
+        let bag = AgentMailboxes::new(root.path(), &"codex".parse().expect("a name"));
+        for name in ["m.yaml", "m.2.yaml", "m.3.yaml"] {
+            std::fs::write(inbox.join("m.yaml"), "id: m-1\n").expect("a message");
+            let letter = bag
+                .messages(MailboxPlace::Inbox)
+                .expect("an inbox")
+                .remove(0);
+            let taken = bag.take(&letter).expect("it can be taken");
+            assert_eq!(taken, inbox.join("taken").join(name));
+            let again = bag.take(&letter);
+            assert!(matches!(again, Err(MoveError::Gone(_))), "{again:?}");
+        }
+        assert_eq!(numbered(Path::new("m"), 2), "m.2");
+        let taken = bag.find("m-1").expect("mailboxes").remove(0);
+        std::fs::write(root.path().join("agents/codex/archive"), "").expect("a file");
+        let failed = bag.put_away(&taken);
+        assert!(matches!(failed, Err(MoveError::Io { .. })), "{failed:?}");
+    }
 }

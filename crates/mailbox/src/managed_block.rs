@@ -132,4 +132,40 @@ mod tests {
                 .starts_with(prose)
         );
     }
+
+    #[test]
+    fn one_empty_line_separates_the_block_from_the_text_before_it() {
+        let ours = format!("{BEGIN}\none\n{END}\n");
+        for (before, head) in [
+            ("", ""),
+            ("a", "a\n\n"),
+            ("a\n", "a\n\n"),
+            ("a\n\n", "a\n\n"),
+            ("a\n\n\n", "a\n\n\n"),
+        ] {
+            let with = with_block(before, Some("one")).expect("a file");
+            assert_eq!(with, format!("{head}{ours}"), "{before:?}");
+            assert_eq!(with_block(&with, None).as_deref(), Ok(head), "{before:?}");
+        }
+    }
+
+    #[test]
+    fn only_the_lines_between_the_marks_and_their_ends_are_replaced() {
+        for (before, after) in [
+            ("<!-- settled:begin -->\nold\n<!-- settled:end -->", ""),
+            (
+                "<!-- settled:begin -->\nold\n<!-- settled:end -->\n\nb",
+                "\nb",
+            ),
+            ("<!-- settled:begin -->\r\n<!-- settled:end -->\r\nb", "b"),
+            ("<!-- settled:begin -->\n<!-- settled:end --> b\n", " b\n"),
+            (
+                "a <!-- settled:begin -->\n<!-- settled:begin -->\nold <!-- settled:end -->\n<!-- settled:end -->\nb",
+                "a <!-- settled:begin -->\nb",
+            ),
+        ] {
+            assert_eq!(with_block(before, None).as_deref(), Ok(after), "{before:?}");
+        }
+        assert_eq!(with_block("a\n", None).as_deref(), Ok("a\n"));
+    }
 }

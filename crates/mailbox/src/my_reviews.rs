@@ -221,36 +221,133 @@ impl MyReview {
 mod tests {
     use super::*;
 
+    fn agent(name: &str) -> AgentName {
+        AgentName::new(name).expect("a name")
+    }
+
+    /// A review of claude by codex, without anything that makes it special.
+    fn mine() -> MyReview {
+        MyReview {
+            review: "#86 claude -> codex".to_owned(),
+            repo: None,
+            pr: PrNumber::new("86").expect("a number"),
+            role: "author",
+            other: agent("codex"),
+            phase: "addressed",
+            round: 2,
+            rounds: 3,
+            whose: Move::Yours,
+            since: DateTime::UNIX_EPOCH,
+            waits_for: None,
+            due_at: None,
+            open_blockers: 0,
+            approved_head: None,
+            is_pull_over: false,
+            takes_no_request: false,
+            legal_next: Vec::new(),
+        }
+    }
+
+    /// What these messages say, oldest first.
+    fn said(messages: &[(&str, &str)]) -> Said {
+        let mut said = Said::default();
+        for (kind, body) in messages {
+            let text = format!("from: claude\nto: codex\ntype: {kind}\nbody: |\n  {body}\n");
+            let agents = [&agent("claude"), &agent("codex")];
+            said.note(&text, "", &agents, || None);
+        }
+        said
+    }
+
+    const REQUEST: (&str, &str) = ("review_request", "branch: fix\n  declared_head: abc1234");
+
+    fn helps(said: &Said, change: impl FnOnce(&mut MyReview)) -> Vec<String> {
+        let mut mine = mine();
+        change(&mut mine);
+        mine.helps(said)
+            .into_iter()
+            .map(|(words, _)| words)
+            .collect()
+    }
+
     #[test]
     fn no_command_sends_a_request_that_the_rules_would_refuse() {
-        let agent = |name| AgentName::new(name).expect("a name");
-        let mut said = Said::default();
-        let request = "from: claude\nto: codex\ntype: review_request\nbody: |\n  branch: fix\n";
-        said.note(request, "", &[&agent("claude"), &agent("codex")], || None);
-        let helps = |takes_no_request| {
-            let mine = MyReview {
-                review: "#86 claude -> codex".to_owned(),
-                repo: None,
-                pr: PrNumber::new("86").expect("a number"),
-                role: "author",
-                other: agent("codex"),
-                phase: "addressed",
-                round: 2,
-                rounds: 3,
-                whose: Move::Yours,
-                since: DateTime::UNIX_EPOCH,
-                waits_for: None,
-                due_at: None,
-                open_blockers: 0,
-                approved_head: None,
-                is_pull_over: false,
-                takes_no_request,
-                legal_next: Vec::new(),
-            };
-            mine.helps(&said).remove(0).0
+        let said = said(&[REQUEST]);
+        let helps =
+            |takes_no_request| helps(&said, |mine| mine.takes_no_request = takes_no_request);
+        let request = "send review_request --to codex --pr 86 --branch fix --declared-head abc1234";
+        assert_eq!(helps(false), [request]);
+        assert_eq!(helps(true), ["why 86"]);
+    }
+
+    #[test]
+    fn the_next_request_is_for_the_repository_and_the_commit_with_the_fixes() {
+        let fixes = ("review_addressed", "round: 1\n  commit_sha: def5678");
+        let said = said(&[REQUEST, fixes]);
+        let repo = Repo::new("team/tool").ok();
+        let words = helps(&said, |mine| mine.repo = repo);
+        let request = "send review_request --to codex --pr 86 --repo team/tool --branch fix --declared-head def5678";
+        assert_eq!(words, [request]);
+    }
+
+    #[test]
+    fn each_side_of_a_review_has_the_command_for_its_next_step() {
+        const HEAD: &str = "9b2f41c07de1a3b85c6f2e94d1a07b3c5e8f6a21";
+        let gate = format!("gate check --pr 86 --head {HEAD} --reviewer codex");
+        let approved = |head: &str| {
+            let head = CommitSha::new(head).ok();
+            MyReview {
+                whose: Move::Nobody,
+                phase: "approved",
+                approved_head: head,
+                ..mine()
+            }
         };
-        let request = "send review_request --to codex --pr 86 --branch fix";
-        assert_eq!(helps(false), request);
-        assert_eq!(helps(true), "why 86");
+        let whose = |whose, role| MyReview {
+            whose,
+            role,
+            ..mine()
+        };
+        let fixing = |phase, open_blockers| MyReview {
+            phase,
+            open_blockers,
+            ..mine()
+        };
+        let in_repo = MyReview {
+            repo: Repo::new("team/tool").ok(),
+            ..whose(Move::Yours, "reviewer")
+        };
+        let over = MyReview {
+            is_pull_over: true,
+            ..approved(HEAD)
+        };
+        let reviewer = MyReview {
+            role: "reviewer",
+            ..approved(HEAD)
+        };
+        let cases: [(MyReview, &[&str]); 14] = [
+            (whose(Move::Yours, "reviewer"), &["brief 86"]),
+            (in_repo, &["brief 86 --repo team/tool"]),
+            (fixing("fixing", 1), &["threads 86"]),
+            (fixing("fixing", 0), &["why 86"]),
+            (fixing("addressed", 1), &["why 86"]),
+            (
+                whose(Move::Theirs, "author"),
+                &["wait --for verdict --pr 86"],
+            ),
+            (whose(Move::Theirs, "reviewer"), &["wait"]),
+            (whose(Move::Person, "author"), &["why 86"]),
+            (whose(Move::Person, "reviewer"), &["why 86"]),
+            (approved(HEAD), &[&gate, "pr merged 86"]),
+            (approved("9b2f41c"), &["pr merged 86"]),
+            (over, &[]),
+            (reviewer, &[]),
+            (whose(Move::Nobody, "author"), &[]),
+        ];
+        for (mine, expected) in cases {
+            let helps = mine.helps(&Said::default()).into_iter();
+            let words: Vec<String> = helps.map(|(words, _)| words).collect();
+            assert_eq!(words, expected, "{mine:?}");
+        }
     }
 }

@@ -89,3 +89,66 @@ fn name(file: &str, n: u32) -> String {
         format!("{stem}-retry{n}.{ending}")
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::path::PathBuf;
+
+    use tempfile::TempDir;
+
+    use super::*;
+
+    fn workspace() -> (TempDir, AgentName, PathBuf) {
+        let root = tempfile::tempdir().expect("a directory");
+        let outbox = root.path().join("agents/codex/outbox");
+        fs::create_dir_all(&outbox).expect("an outbox");
+        (root, "codex".parse().expect("a name"), outbox)
+    }
+
+    fn temporary(outbox: &Path) -> PathBuf {
+        outbox.join(format!(".settled-retry-{}.tmp", std::process::id()))
+    }
+
+    #[test]
+    fn a_message_comes_back_whole_under_its_name_or_the_next_free_one() {
+        let (root, codex, outbox) = workspace();
+        fs::write(temporary(&outbox), "of a killed process").expect("a file");
+        for (file, name) in [
+            ("m.yaml", "m.yaml"),
+            ("m.yaml", "m-retry1.yaml"),
+            ("m.yaml", "m-retry2.yaml"),
+            ("m.json", "m.json"),
+            ("n", "n.yaml"),
+            (".yaml", "message.yaml"),
+        ] {
+            let text = format!("the text of {name}");
+            let put = put_back(root.path(), &codex, file, text.as_bytes());
+            assert_eq!(put.expect("it can be put back"), name, "{file}");
+            let found = fs::read_to_string(outbox.join(name)).expect("a file");
+            assert_eq!(found, text);
+        }
+        assert!(!temporary(&outbox).exists());
+    }
+
+    #[test]
+    fn a_failure_names_the_outbox_and_its_cause_and_leaves_nothing() {
+        let (root, codex, outbox) = workspace();
+        let failed = |file: &str| {
+            let put = put_back(root.path(), &codex, file, b"text");
+            let failed = put.expect_err("it cannot be put back");
+            (failed.to_string(), failed.source.kind())
+        };
+        let too_long = "m".repeat(254) + ".yaml";
+        let (told, kind) = failed(&too_long);
+        assert!(told.starts_with("cannot write into agents/codex/outbox: "));
+        assert_eq!(kind, io::ErrorKind::InvalidFilename);
+        assert_eq!(fs::read_dir(&outbox).expect("an outbox").count(), 0);
+        fs::create_dir(temporary(&outbox)).expect("a directory");
+        assert_eq!(failed("m.yaml").1, io::ErrorKind::IsADirectory);
+        fs::remove_dir_all(&outbox).expect("it is there");
+        let (told, kind) = failed("m.yaml");
+        assert!(told.starts_with("cannot open agents/codex/outbox: "));
+        assert_eq!(kind, io::ErrorKind::NotFound);
+    }
+}

@@ -220,3 +220,78 @@ fn is_about(letter: &MailboxEntry, pr: &PrNumber) -> bool {
         .is_some_and(MessageType::is_review);
     is_review && letter.is_about(pr)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_report_of_fixes_names_some_findings_or_means_all() {
+        let [claude, codex] = ["claude", "codex"].map(|name| AgentName::new(name).expect("a name"));
+        let reported = |body: &str| {
+            let text = format!("from: claude\nto: codex\ntype: review_addressed\nbody: |\n{body}");
+            let mut said = Said::default();
+            said.note(&text, "", &[&claude, &codex], || None);
+            said.reported("F-1").expect("a report")
+        };
+        for (body, words) in [
+            ("  commit_sha: abc1234\n", "fixed in abc1234"),
+            ("  round: 1\n", "fixed in a new commit"),
+            (
+                "  changes_summary: it ends\n",
+                "fixed in a new commit: it ends",
+            ),
+            (
+                "  commit_sha: abc1234\n  addressed_finding_ids: [F-2, F-1]\n",
+                "fixed in abc1234",
+            ),
+            (
+                "  changes_summary: not a fault\n  addressed_finding_ids: [F-2]\n",
+                "not named as fixed: not a fault",
+            ),
+        ] {
+            assert_eq!(reported(body), words, "{body}");
+        }
+        assert_eq!(Said::default().reported("F-1"), None);
+    }
+
+    #[test]
+    fn a_report_of_fixes_waits_for_a_request_until_one_follows_it() {
+        let [claude, codex] = ["claude", "codex"].map(|name| AgentName::new(name).expect("a name"));
+        for (asked, addressed, is_unasked) in
+            [("1", "2", true), ("2", "2", true), ("3", "2", false)]
+        {
+            let mut said = Said::default();
+            for (kind, created) in [("request", asked), ("addressed", addressed)] {
+                let text =
+                    format!("from: claude\nto: codex\ntype: review_{kind}\nbody: |\n  round: 1\n");
+                said.note(&text, created, &[&claude, &codex], || None);
+            }
+            assert_eq!(said.unasked().is_some(), is_unasked, "{asked} {addressed}");
+        }
+    }
+
+    #[test]
+    fn a_later_packet_keeps_the_words_that_it_does_not_repeat() {
+        let [claude, codex] = ["claude", "codex"].map(|name| AgentName::new(name).expect("a name"));
+        let text = "from: codex\nto: claude\ntype: review_feedback\nbody: |\n  round: 1\n";
+        let mut said = Said::default();
+        for packet in [
+            "findings:\n- {id: F-1, evidence: it loops, recommendation: end it}\n",
+            "findings:\n- {id: F-1, evidence: ' ', recommendation: stop it}\n- {evidence: no id}\n",
+            "- no packet\n",
+        ] {
+            said.note(text, "", &[&claude, &codex], || {
+                Some(packet.as_bytes().to_vec())
+            });
+        }
+        let expected = SaidFinding {
+            evidence: Some("it loops".to_owned()),
+            recommendation: Some("stop it".to_owned()),
+        };
+        assert_eq!(
+            said.findings,
+            BTreeMap::from([("F-1".to_owned(), expected)])
+        );
+    }
+}

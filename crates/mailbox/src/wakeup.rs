@@ -152,4 +152,24 @@ mod tests {
         std::fs::write(other.join("a.yaml"), "x").expect("a file");
         assert_eq!(wakeup.events.recv_timeout(Duration::from_secs(60)), Ok(()));
     }
+
+    #[test]
+    fn a_file_that_is_written_is_news_when_its_writer_closes_it() {
+        use notify::event::CreateKind;
+        for (kind, is_news) in [
+            (EventKind::Create(CreateKind::File), true),
+            (
+                EventKind::Access(AccessKind::Close(AccessMode::Write)),
+                true,
+            ),
+            (
+                EventKind::Access(AccessKind::Close(AccessMode::Read)),
+                false,
+            ),
+            (EventKind::Access(AccessKind::Open(AccessMode::Any)), false),
+            (EventKind::Other, false),
+        ] {
+            assert_eq!(super::is_news(&kind), is_news, "{kind:?}");
+        }
+    }
 }

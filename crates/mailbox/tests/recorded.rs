@@ -182,6 +182,7 @@ fn what_was_sent_before_is_found_by_its_id_whatever_its_file_is_called() {
     let root = workspace();
     let sent = root.path().join("agents/claude/sent");
     std::fs::rename(sent.join("req-87.yaml"), sent.join("other.yaml")).expect("renamed");
+    std::fs::write(sent.join("half.tmp"), "id: half\n").expect("a file that is not finished");
     for (id, found) in [
         ("req-86", Some(("req-86.yaml", true))),
         ("req-87", Some(("other.yaml", true))),
@@ -304,6 +305,16 @@ fn the_other_side_and_the_round_come_from_the_ledger_or_the_mail() {
     assert_eq!(newest(&claude, "86"), Some((codex.clone(), 1)));
     assert_eq!(newest(&claude, "87"), None);
     assert_eq!(newest(&codex, "86"), None);
+    let mine = my_reviews::read(root.path(), &pr("86"), &claude);
+    let mine: Vec<&str> = mine.iter().map(|mine| mine.review.as_str()).collect();
+    assert_eq!(mine, ["#86 claude -> codex"]);
+    let status = statuses.of_message(&"req-86-2".parse().expect("an id"));
+    let status = status.expect("a review");
+    assert_eq!(
+        status.told(),
+        "#86 claude -> codex: reviewing, round 2; codex moves"
+    );
+    assert_eq!(status.approval(), "");
 }
 
 #[test]
@@ -326,6 +337,19 @@ fn a_response_deals_with_each_open_thread_or_says_which_it_forgets() {
         "threads: {F-1: resolve, F-2: resolve}\nfindings:\n- {severity: P2, title: a typo, blocking: false, action: reword}\n",
         "findings:\n- {severity: P1, title: the parser loops on empty input, file: src/parse.rs, line: 10}\n",
         "findings:\n- {id: F-1, severity: P1, status: resolved, title: a}\n- {id: F-2, severity: P2, status: resolved, title: b}\n",
+        "findings:\n- {id: F-1, status: wont_fix}\n- {id: F-2, status: wont_fix}\n",
+        "threads: {F-1: resolve}\nnits:\n- {source: F-2, summary: rename it}\n",
+        "threads: {F-1: resolve}\nfindings:\n- {id: F-2, action: defer, title: a name}\n",
+        "threads: {F-1: resolve}\nfindings:\n- {id: F-2, action: defer, evidence: it is short}\n",
+        "threads: {F-1: resolve, F-2: {action: resolve, owner: claude}}\n",
+        "threads: {F-1: resolve, F-2: resolve}\nfindings:\n- {id: F-1, action: veto}\n",
+        "reviewer: codex\nround: 2\nreviewed_sha: 0badcafe\nsummary: {P1: 7}\nmerge_ready: false\nfindings:\n- {id: F-1, severity: P1, status: fixed}\n- {id: F-2, severity: P2, status: fixed, mood: odd}\n",
+        "threads: {F-1: resolve, F-2: resolve}\ncommands_run: [{command: cargo test, result: pass}]\nexamined: {declared: [src/parse.rs]}\n",
+        "threads: {F-1: resolve, F-2: veto}\nescalation: reviewer_budget_exceeded\n",
+        "commands_run: [{command: cargo test, result: pass}]\n",
+        "findings:\n- {severity: P1, status: fixed, title: the parser loops on empty input, file: src/parse.rs, line: 10}\n",
+        r#"{"response": {"type": "review_lgtm", "commands_run": [], "examined": {"diff_digest": "", "declared": []}, "threads": {"F-1": {"stance": "accepts", "evidence": "", "action": "resolve"}, "F-2": {"action": "defer", "owner": "", "next_action": ""}}, "nits": [], "validated_head": "", "merge_ready": true}}"#,
+        "response:\n  type: review_feedback\n  commands_run: []\n  examined: {diff_digest: '', declared: [src/key.rs]}\n  threads:\n    F-1: {stance: accepts, evidence: '', action: resolve}\n    F-2: {stance: seeks_change, evidence: '', action: veto}\n  findings:\n  - {severity: P1, blocking: true, title: 'true', file: src/key.rs, lines: '3', category: '', evidence: it leaks, recommendation: '', introduced_by: ''}\n  validated_head: ''\n  escalation: ''\n",
     ] {
         let sheet = ResponseFile::read(file).expect("a response file");
         for kind in [ResponseKind::Feedback, ResponseKind::Lgtm] {
@@ -337,6 +361,9 @@ fn a_response_deals_with_each_open_thread_or_says_which_it_forgets() {
                 at(TimeDelta::zero()),
             );
             writeln!(text, "--- {kind:?}\n{file}\n{response:#?}").expect("memory");
+            if let Err(why) = response {
+                writeln!(text, "{:?}: {why}", why.code()).expect("memory");
+            }
         }
     }
     check(GOLDEN, "responses.txt", root.path(), &text);
@@ -607,6 +634,10 @@ fn a_wait_ends_with_the_mail_it_is_for_or_when_nobody_else_has_to_move() {
     assert_eq!(end("codex", Awaited::Verdict, Some("88")), ["lgtm-88"]);
     assert!(end("codex", Awaited::Reply("q-1"), None).is_empty());
     assert!(end("gemini", Awaited::Any, None).is_empty());
+    // What the agent has answered is no news, and another agent still owes it a verdict.
+    let news = end("claude", Awaited::Any, Some("86"));
+    assert!(news.contains(&"q-1".to_owned()) && !news.contains(&"fb-86".to_owned()));
+    assert!(end("claude", Awaited::Verdict, Some("87")).is_empty());
     assert_eq!(
         end("gemini", Awaited::Verdict, None),
         ["#87 claude -> gemini"]

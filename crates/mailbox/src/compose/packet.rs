@@ -164,6 +164,9 @@ mod tests {
         let first = plan("a");
         first.write(root.path()).expect("written");
         assert_eq!(plan("a"), first);
+        let written = root.path().join(first.path.as_str());
+        let mode = written.metadata().expect("a file").mode();
+        assert_eq!(mode & 0o640, 0o640, "the daemon's user reads it: {mode:o}");
         first.write(root.path()).expect("it is there");
         assert_eq!(
             plan("b").path.as_str(),
@@ -190,5 +193,54 @@ mod tests {
         std::thread::spawn(move || tell.send(read(&path).is_err()));
         let waited = std::time::Duration::from_secs(10);
         assert_eq!(told.recv_timeout(waited), Ok(true));
+    }
+
+    #[test]
+    fn a_packet_is_found_in_the_workspace_or_copied_from_elsewhere() {
+        let [root, elsewhere] = [(); 2].map(|()| tempfile::tempdir().expect("a directory"));
+        let findings = spool::Layout::new(root.path()).packets(dirs::FINDINGS);
+        std::fs::create_dir_all(&findings).expect("the folder");
+        let put = |path: PathBuf, bytes: &[u8]| {
+            std::fs::write(&path, bytes).expect("a file");
+            path
+        };
+        let inside = put(findings.join("a.yaml"), b"a");
+        let outside = put(elsewhere.path().join("b.yaml"), b"b");
+        let binary = put(elsewhere.path().join("c.yaml"), b"\xff");
+        let absent = elsewhere.path().join("none.yaml");
+        let relative = PathBuf::from("packets/findings/a.yaml");
+        let found = |path: &Path| match named(root.path(), path) {
+            Ok(Named::Inside(path, bytes)) => format!("{path} {}", bytes.len()),
+            Ok(Named::Outside(text)) => format!("elsewhere: {text}"),
+            Ok(Named::Missing) => "missing".to_owned(),
+            Err(error) => error.to_string(),
+        };
+        for (path, expected) in [
+            (&relative, "packets/findings/a.yaml 1"),
+            (&inside, "packets/findings/a.yaml 1"),
+            (&outside, "elsewhere: b"),
+            (&binary, "it is not UTF-8 text"),
+            (&absent, "missing"),
+        ] {
+            assert_eq!(found(path), expected, "{}", path.display());
+        }
+        // A file is no directory.
+        assert!(named(root.path(), &outside.join("d.yaml")).is_err());
+    }
+
+    #[test]
+    fn a_file_that_is_as_long_as_a_packet_may_be_is_read_and_a_longer_one_is_not() {
+        let root = tempfile::tempdir().expect("a directory");
+        let path = root.path().join("p.yaml");
+        let length = usize::try_from(PACKET_BYTES_MAX).expect("a length");
+        for (length, is_read) in [(length, true), (length + 1, false), (length + 2, false)] {
+            std::fs::write(&path, vec![b'a'; length]).expect("a file");
+            for bytes in [read(&path), read_given(&path)] {
+                assert_eq!(
+                    bytes.ok().map(|bytes| bytes.len()),
+                    is_read.then_some(length)
+                );
+            }
+        }
     }
 }

@@ -231,4 +231,58 @@ mod tests {
             assert!(told.contains("is expected to be"), "{text}: {told}");
         }
     }
+
+    #[test]
+    fn only_groups_whose_every_command_is_ours_are_replaced() {
+        let group = |commands: &[&str]| {
+            let hooks = commands.iter().map(|command| json!({ "command": command }));
+            json!({ "hooks": hooks.collect::<Vec<_>>() })
+        };
+        let ours = "settled --root /other hook turn-end --for claude";
+        for (commands, is_kept) in [
+            (&[ours][..], false),
+            (
+                &[ours, "/opt/settled hook session-start --for codex"],
+                false,
+            ),
+            (&[ours, "say done"], true),
+            (&["say settled"], true),
+            (&["mine hook turn-end --for claude"], true),
+            (&[], true),
+        ] {
+            let group = group(commands);
+            let before = json!({ "hooks": { "Stop": [group] } }).to_string();
+            let after = settings(&before, Program::Claude, None).expect("settings");
+            assert_eq!(after.contains("Stop"), is_kept, "{commands:?}: {after}");
+        }
+    }
+
+    #[test]
+    fn each_program_is_called_at_its_own_events_from_its_own_file() {
+        for (program, file, end, timeout) in [
+            (Program::Claude, ".claude/settings.json", "Stop", 5),
+            (Program::Codex, ".codex/hooks.json", "Stop", 5),
+            (
+                Program::Gemini,
+                ".gemini/settings.json",
+                "AfterAgent",
+                5_000,
+            ),
+        ] {
+            assert_eq!(program.settings(), file);
+            let word = program.word();
+            let hook = |moment: &str| {
+                let command = format!("{COMMAND} hook {moment} --for {word}");
+                json!([{ "hooks": [{ "type": "command", "command": command, "timeout": timeout }] }])
+            };
+            let made = settings("{\"a\": 1}", program, Some(COMMAND)).expect("settings");
+            let parsed: Value = serde_json::from_str(&made).expect("JSON");
+            let hooks = json!({ "SessionStart": hook("session-start"), end: hook("turn-end") });
+            assert_eq!(parsed, json!({ "a": 1, "hooks": hooks }), "{word}");
+            let lines: Vec<&str> = made.lines().collect();
+            assert_eq!(lines[1..4], ["  \"a\": 1,", "  \"hooks\": {", lines[3]]);
+            assert!(lines[3].starts_with("    \"SessionStart\": ["), "{made}");
+            assert_eq!(lines[lines.len() - 2..], ["  }", "}"], "{made}");
+        }
+    }
 }

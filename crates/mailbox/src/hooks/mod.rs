@@ -216,4 +216,53 @@ mod tests {
             assert!(!goes_on_already(payload), "{payload:?}");
         }
     }
+
+    #[test]
+    fn the_first_messages_are_named_and_all_are_counted() {
+        let one = messages("id: m-1\nfrom: claude\ntype: question\n");
+        let id = "m".repeat(ID_MAX);
+        let long = messages(&format!("id: {id}\nfrom: codex\ntype: handoff\n"));
+        let unnamed = messages("id: m-2\nfrom: claude\ntype: gossip\n");
+        let cut_off = format!(" {CUT_OFF}");
+        for (letters, waiting, is_cut_off, told) in [
+            (
+                &one,
+                1,
+                false,
+                "1 message waits for you (question m-1 from claude)",
+            ),
+            (
+                &one,
+                7,
+                false,
+                "7 messages wait for you (question m-1 from claude)",
+            ),
+            (
+                &long,
+                1,
+                false,
+                &format!("1 message waits for you (handoff {id} from codex)"),
+            ),
+            (&unnamed, 1, true, "1 message waits for you"),
+        ] {
+            let cut_off = if is_cut_off { &*cut_off } else { "" };
+            let told = format!("settled: {told}. Run `settled` for the next step.{cut_off}");
+            let output = output(
+                Program::Codex,
+                Moment::TurnEnd,
+                letters,
+                waiting,
+                false,
+                is_cut_off,
+            );
+            let document = json!({ "decision": "block", "reason": told });
+            assert_eq!(output, format!("{document}\n"));
+        }
+        let output = output(Program::Codex, Moment::SessionStart, &[], 0, false, true);
+        let told = json!({ "hookEventName": "SessionStart", "additionalContext": CUT_OFF });
+        assert_eq!(
+            output,
+            format!("{}\n", json!({ "hookSpecificOutput": told }))
+        );
+    }
 }

@@ -233,3 +233,203 @@ fn read_chained(line: &[u8], head: Head, batch: u64) -> Result<(Entry, Digest), 
     }
     Ok((entry, digest))
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::value::RawValue;
+
+    use super::*;
+
+    /// The end of a ledger of six records.
+    fn six() -> Head {
+        Head {
+            seq: 6,
+            digest: Digest::of(b"the sixth line"),
+        }
+    }
+
+    fn draft(kind: &str) -> EntryDraft {
+        EntryDraft {
+            at: "2026-02-13T10:00:00.000Z".to_owned(),
+            kind: kind.to_owned(),
+            rules: 1,
+            review: None,
+            id: None,
+            original: None,
+            deliveries: Vec::new(),
+            decision: RawValue::from_string("{}".to_owned()).expect("JSON"),
+        }
+    }
+
+    /// Records 7, 8 and 9, written at once.
+    fn three() -> Batch {
+        let drafts = ["one", "two", "three"].map(draft);
+        Batch::write(drafts.into(), six(), None)
+    }
+
+    fn seqs(batch: &Batch) -> Vec<u64> {
+        batch.entries().iter().map(|entry| entry.seq).collect()
+    }
+
+    #[test]
+    fn a_batch_numbers_and_chains_its_lines_and_is_read_back_the_same() {
+        let host: HostName = "tower".parse().expect("a name");
+        let drafts = ["one", "two", "three"].map(draft);
+        let written = Batch::write(drafts.into(), six(), Some(&host));
+        let read = Batch::read(written.bytes().to_vec(), six()).expect("a batch");
+        for batch in [&written, &read] {
+            assert_eq!((batch.after(), batch.head()), (six(), written.head()));
+            assert_eq!(batch.bytes(), written.bytes());
+            assert_eq!(seqs(batch), [7, 8, 9]);
+            let lines: Vec<&[u8]> = batch
+                .bytes()
+                .split_inclusive(|byte| *byte == b'\n')
+                .collect();
+            let of_line = |line: &&[u8]| (Digest::of(&line[..line.len() - 1]), line.len());
+            let expected: Vec<(Digest, usize)> = lines.iter().map(of_line).collect();
+            assert_eq!(batch.lines().collect::<Vec<_>>(), expected);
+            let mut prev = six().digest;
+            for (entry, (digest, _)) in batch.entries().iter().zip(expected) {
+                assert_eq!((entry.prev, entry.batch), (prev, 7));
+                assert_eq!(entry.host, Some(host.clone()));
+                prev = digest;
+            }
+            assert_eq!(
+                batch.head(),
+                Head {
+                    seq: 9,
+                    digest: prev
+                }
+            );
+        }
+        let kinds = read.into_entries();
+        let kinds: Vec<&str> = kinds.iter().map(|entry| entry.kind.as_str()).collect();
+        assert_eq!(kinds, ["one", "two", "three"]);
+    }
+
+    #[test]
+    fn lines_that_do_not_continue_this_ledger_are_refused_with_the_record() {
+        let text = String::from_utf8(three().bytes().to_vec()).expect("text");
+        let lines: Vec<&str> = text.split_inclusive('\n').collect();
+        let changed = |from: &str, to: &str| {
+            assert!(text.contains(from), "{from}");
+            text.replace(from, to)
+        };
+        for (bytes, why) in [
+            (String::new(), "the batch is empty"),
+            (
+                text.trim_end().to_owned(),
+                "the last line of the batch has no end",
+            ),
+            (
+                changed("{\"v\":1,\"seq\":8", "{\"v\":2,\"seq\":8"),
+                "record 8 has format version 2",
+            ),
+            (format!("{}nonsense\n", lines[0]), "record 8 cannot be read"),
+            (
+                lines[1..].concat(),
+                "record 7 does not follow: its number is 8",
+            ),
+            (
+                changed("\"kind\":\"one\"", "\"kind\":\"won\""),
+                "record 8 does not follow: `prev` is sha256:",
+            ),
+            (
+                changed(
+                    "\"batch\":7,\"kind\":\"three\"",
+                    "\"batch\":9,\"kind\":\"three\"",
+                ),
+                "record 9 does not follow: `batch` is 9, the first record is 7",
+            ),
+            (
+                changed("\"kind\":\"one\"", "\"kind\": \"one\""),
+                "record 7 cannot be read: it is not written in the form of this version",
+            ),
+        ] {
+            let error = Batch::read(bytes.into_bytes(), six())
+                .expect_err(why)
+                .to_string();
+            assert!(error.starts_with(why), "{error}");
+        }
+        let other = Head {
+            digest: Digest::ZERO,
+            ..six()
+        };
+        let error = Batch::read(text.into_bytes(), other).expect_err("another ledger");
+        assert!(
+            matches!(error, NotABatch::Unchained { seq: 7, .. }),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn the_end_of_a_ledger_inside_a_batch_is_known() {
+        let batch = three();
+        let lines: Vec<(Digest, usize)> = batch.lines().collect();
+        let at = |seq, digest| Some(Head { seq, digest });
+        for (seq, head) in [
+            (5, None),
+            (6, Some(six())),
+            (7, at(7, lines[0].0)),
+            (8, at(8, lines[1].0)),
+            (9, Some(batch.head())),
+            (10, None),
+        ] {
+            assert_eq!(batch.head_at(seq), head, "record {seq}");
+        }
+    }
+
+    #[test]
+    fn the_rest_of_a_batch_follows_each_of_its_records() {
+        let batch = three();
+        for (seq, left) in [(6, &[7, 8, 9][..]), (7, &[8, 9]), (8, &[9])] {
+            let head = batch.head_at(seq).expect("a record of the batch");
+            let rest = batch.rest(head).expect("more records");
+            assert_eq!(seqs(&rest), left);
+            assert_eq!((rest.after(), rest.head()), (head, batch.head()));
+            let lengths = batch.lines().skip(3 - left.len()).map(|(_, length)| length);
+            assert_eq!(rest.bytes().len(), lengths.sum::<usize>());
+            assert!(batch.bytes().ends_with(rest.bytes()));
+        }
+        let of_another = |seq| Head {
+            seq,
+            digest: Digest::ZERO,
+        };
+        for head in [
+            of_another(5),
+            of_another(6),
+            of_another(7),
+            batch.head(),
+            of_another(10),
+        ] {
+            assert!(batch.rest(head).is_none(), "{head:?}");
+        }
+    }
+
+    #[test]
+    fn records_are_split_into_the_batches_in_which_they_were_written() {
+        let first = three();
+        let second = Batch::write(vec![draft("four"), draft("five")], first.head(), None);
+        let all = [first.clone().into_entries(), second.clone().into_entries()].concat();
+        // A reader that has record 7 gets the rest of its batch.
+        let known = first.head_at(7).expect("a record of the batch");
+        let rest = first.rest(known).expect("two records");
+        for (entries, after, expected) in [
+            (&all[..], six(), [&first, &second]),
+            (&all[1..], known, [&rest, &second]),
+        ] {
+            let split = Batch::split(entries.to_vec(), after);
+            let shape = |batch: &Batch| {
+                (
+                    batch.after(),
+                    batch.head(),
+                    batch.bytes().to_vec(),
+                    seqs(batch),
+                )
+            };
+            let shapes: Vec<_> = split.iter().map(shape).collect();
+            assert_eq!(shapes, expected.map(shape));
+        }
+        assert!(Batch::split(Vec::new(), six()).is_empty());
+    }
+}

@@ -64,3 +64,32 @@ pub fn of_packets(folder: &str) -> String {
 pub fn is_agent_name(text: &str) -> bool {
     (1..=200).contains(&text.len()) && !text.starts_with('.') && !text.contains(['/', '\0'])
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_directory_is_shown_relative_to_the_root() {
+        assert_eq!(of_agent("codex", TAKEN), "agents/codex/inbox/taken");
+        assert_eq!(of_packets(FINDINGS), "packets/findings");
+    }
+
+    #[test]
+    fn the_name_of_an_agent_is_one_short_and_visible_directory() {
+        let longest = "x".repeat(200);
+        let long = "x".repeat(201);
+        for (name, is_one) in [
+            ("a", true),
+            ("a.b", true),
+            (&longest, true),
+            ("", false),
+            (&long, false),
+            (".a", false),
+            ("a/b", false),
+            ("a\0", false),
+        ] {
+            assert_eq!(is_agent_name(name), is_one, "{name:?}");
+        }
+    }
+}

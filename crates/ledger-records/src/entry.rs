@@ -211,3 +211,75 @@ pub enum ExpectedContent<'a> {
     /// No file of these bytes.
     Absent(&'a Digest),
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn name(text: &str) -> FileName {
+        FileName::new(text).expect("a name")
+    }
+
+    /// A record of an accepted message that delivers this content.
+    fn entry(content: &Content) -> Entry {
+        let record = json!({
+            "seq": 1, "at": "2026-02-13T10:00:00.000Z", "prev": Digest::ZERO, "batch": 1, "kind": "accepted",
+            "review": null, "id": null,
+            "original": {
+                "outbox": "claude", "file": "a.yaml", "digest": null, "away": "sent/a.yaml", "text": "a message",
+            },
+            "deliveries": [{"mailbox": "codex/inbox", "file": "a.yaml", "content": content}],
+            "decision": {},
+        });
+        serde_json::from_str(&record.to_string()).expect("a record")
+    }
+
+    #[test]
+    fn an_original_goes_to_sent_or_to_dead_letter() {
+        for (text, away) in [
+            ("sent/a.yaml", Some(Away::Sent(name("a.yaml")))),
+            ("dead_letter/a.yaml", Some(Away::DeadLetter(name("a.yaml")))),
+            ("inbox/a.yaml", None),
+            ("a.yaml", None),
+            ("sent/", None),
+            ("sent/../a", None),
+            ("dead_letter/a/b", None),
+        ] {
+            let read = text.parse::<Away>().ok();
+            assert_eq!(read, away, "{text}");
+            let shown = read.map(|away| away.to_string());
+            assert_eq!(shown.as_deref(), away.is_some().then_some(text));
+        }
+    }
+
+    #[test]
+    fn a_delivery_makes_its_text_or_the_original_or_takes_a_file_away() {
+        let copy = Digest::of(b"a copy");
+        for (content, file, absent) in [
+            (Content::Original, Some("a message"), None),
+            (Content::Text("a report".to_owned()), Some("a report"), None),
+            (Content::Withdrawn(copy), None, Some(copy)),
+        ] {
+            let entry = entry(&content);
+            let found = match entry.expected(&entry.deliveries[0]) {
+                ExpectedContent::File(bytes) => (Some(bytes), None),
+                ExpectedContent::Absent(digest) => (None, Some(*digest)),
+            };
+            assert_eq!(found, (file.map(str::as_bytes), absent), "{content:?}");
+        }
+    }
+
+    #[test]
+    fn no_more_of_a_file_is_compared_than_its_original_had() {
+        let mut original = entry(&Content::Original).original.expect("an original");
+        assert_eq!(original.size_max(), MESSAGE_FILE_MAX);
+        assert_eq!(MESSAGE_FILE_MAX, 1_048_576);
+        original.stamp = Some(Stamp {
+            size: 9,
+            ..Stamp::default()
+        });
+        assert_eq!(original.size_max(), 9);
+    }
+}

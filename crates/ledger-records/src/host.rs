@@ -63,3 +63,33 @@ impl<'de> Deserialize<'de> for HostName {
         disk::from_text(deserializer)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_name_of_a_host_is_a_short_plain_word() {
+        let longest = "x".repeat(63);
+        let long = "x".repeat(64);
+        for (name, is_one) in [
+            ("a", true),
+            ("7", true),
+            ("tower-2_a.b", true),
+            (&longest, true),
+            ("", false),
+            (&long, false),
+            ("-a", false),
+            (".a", false),
+            ("_a", false),
+            ("Tower", false),
+            ("a b", false),
+            ("t\u{f6}wer", false),
+        ] {
+            let read = name.parse::<HostName>().ok();
+            let shown = read.as_ref().map(ToString::to_string);
+            assert_eq!(shown.as_deref(), is_one.then_some(name), "{name:?}");
+            assert_eq!(read.as_ref().map(HostName::as_str), shown.as_deref());
+        }
+    }
+}

@@ -201,4 +201,45 @@ mod tests {
             Err(NotALine::Unreadable(_))
         ));
     }
+
+    #[test]
+    fn a_line_holds_its_record_and_no_line_break() {
+        let mut draft = draft();
+        draft.decision = RawValue::from_string("{\"a\":\r\n1}".to_owned()).expect("JSON");
+        let entry = entry(draft, after(6), 5, None);
+        let mut written = b"before\n".to_vec();
+        let digest = write(&entry, &mut written);
+        let line = entry.to_line();
+        assert_eq!(written, [b"before\n", &line[..], b"\n"].concat());
+        assert_eq!(digest, Digest::of(&line));
+        let text = String::from_utf8(line).expect("text");
+        assert!(text.ends_with("\"decision\":{\"a\":  1}}"), "{text}");
+    }
+
+    #[test]
+    fn a_record_without_its_version_is_damage() {
+        let line = entry(draft(), after(6), 5, None).to_line();
+        let text = String::from_utf8(line).expect("text");
+        for (from, to, why) in [
+            (
+                "{\"v\":1,",
+                "{",
+                "it is not a record: the format version is missing",
+            ),
+            (
+                "{\"v\":1,",
+                "{\"v\":2,",
+                "it has format version 2, this program reads up to 1",
+            ),
+            (
+                "\"seq\":7",
+                "\"seq\":-7",
+                "it is not a record: invalid value",
+            ),
+        ] {
+            let error = Entry::from_line(text.replacen(from, to, 1).as_bytes());
+            let error = error.expect_err(why).to_string();
+            assert!(error.starts_with(why), "{error}");
+        }
+    }
 }

@@ -139,4 +139,23 @@ mod tests {
             );
         }
     }
+
+    #[test]
+    fn an_agent_owns_its_inbox_and_its_dead_letters() {
+        for (text, owner) in [
+            ("codex/inbox", Some("codex")),
+            ("codex/dead_letter", Some("codex")),
+            ("packets/briefs", None),
+            ("events/pr/86", None),
+        ] {
+            let mailbox: Mailbox = text.parse().expect("a mailbox");
+            assert_eq!(mailbox.owner(), owner, "{text}");
+        }
+    }
+
+    #[test]
+    fn the_number_of_a_pull_request_has_at_most_twenty_digits() {
+        let longest = format!("events/pr/{}", "9".repeat(20));
+        assert!(longest.parse::<Mailbox>().is_ok());
+    }
 }

@@ -285,4 +285,49 @@ mod tests {
         assert_eq!(lines(whole[0] + 1).len(), 2);
         assert!(lines(100).iter().all(|width| *width <= 100));
     }
+
+    #[test]
+    fn a_command_is_written_so_that_a_shell_takes_it_as_it_was_run() {
+        let step = |who, words: &'static [&'static str]| DemoStep {
+            who,
+            says: "",
+            words,
+            input: "",
+            exit: 0,
+            shown: 0,
+        };
+        let agent = step(Who::Agent("pi"), &["send", "--why", "two words"]);
+        assert_eq!(agent.command(), "settled send --why 'two words'");
+        assert_eq!(agent.name(), "pi");
+        assert_eq!(
+            agent.typed(30),
+            "    $ settled send \\\n        --why 'two words'\n"
+        );
+        let person = step(Who::Person, &[]);
+        assert_eq!(
+            (person.command().as_str(), person.name()),
+            ("settled", "you")
+        );
+    }
+
+    #[test]
+    fn the_further_lines_of_a_command_are_as_full_as_the_first() {
+        let step = DemoStep {
+            who: Who::Person,
+            says: "",
+            words: &["a", "--bb", "cc", "--dd", "ee", "--ff", "gg"],
+            input: "",
+            exit: 0,
+            shown: 0,
+        };
+        // Each line has room for the backslash, also the last.
+        assert_eq!(
+            step.typed(25),
+            "    $ settled a --bb cc \\\n        --dd ee --ff gg\n"
+        );
+        assert_eq!(
+            step.typed(24),
+            "    $ settled a \\\n        --bb cc \\\n        --dd ee \\\n        --ff gg\n"
+        );
+    }
 }

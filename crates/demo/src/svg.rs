@@ -140,4 +140,39 @@ mod tests {
             "{svg}"
         );
     }
+
+    #[test]
+    fn each_line_is_a_cell_below_the_one_before_and_the_longest_gives_the_width() {
+        let svg = svg("aaaaaaaaaa\n\nb\n\n");
+        let frame = "width=\"124\" height=\"97\" viewBox=\"0 0 124 97\"";
+        assert!(svg.contains(frame), "{svg}");
+        for line in [
+            "<text x=\"20\" y=\"40\">aaaaaaaaaa</text>",
+            "<text x=\"20\" y=\"78\">b</text>",
+        ] {
+            assert!(svg.contains(line), "{svg}");
+        }
+        assert!(
+            svg.starts_with("<svg ") && svg.ends_with("</svg>\n"),
+            "{svg}"
+        );
+    }
+
+    #[test]
+    fn a_line_is_bold_if_it_tells_the_story_and_green_if_it_is_typed() {
+        for (line, style) in [
+            (" 1. claude: asks", " fill=\"#f4f6f8\" font-weight=\"bold\""),
+            ("12. claude: asks", " fill=\"#f4f6f8\" font-weight=\"bold\""),
+            ("    12 messages", ""),
+            (" accepted", ""),
+            ("    $ settled", TYPED),
+            ("    $ settled \\", TYPED),
+        ] {
+            let svg = svg(line);
+            assert!(svg.contains(&format!("y=\"40\"{style}>")), "{line}: {svg}");
+        }
+        // What follows a finished command is its output.
+        let output = svg("    $ settled\n    $5 \\\n    more");
+        assert_eq!(output.matches(TYPED).count(), 1, "{output}");
+    }
 }

@@ -109,4 +109,29 @@ mod tests {
         replace(&directory.path().join("taken"), "x").expect_err("a directory has the name");
         assert_eq!(names(directory.path()), ["taken"]);
     }
+
+    #[test]
+    fn of_two_that_change_a_file_the_second_waits_for_the_first() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let locked = directory.path().join("deep");
+        let first = lock(&locked).expect("nobody else has it");
+        let other = File::open(&locked).expect("the directory was made");
+        assert!(matches!(other.try_lock(), Err(TryLockError::WouldBlock)));
+        drop(first);
+        other.try_lock().expect("it is free again");
+    }
+
+    #[test]
+    fn a_file_is_renamed_only_to_a_free_name() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let at = |name: &str| directory.path().join(name);
+        std::fs::write(at("a"), "one").expect("a file");
+        std::fs::write(at("b"), "two").expect("a file");
+        let taken = rename_new(&at("a"), &at("b")).expect_err("a file has the name");
+        assert_eq!(taken.kind(), io::ErrorKind::AlreadyExists);
+        assert_eq!(std::fs::read_to_string(at("b")).expect("a text"), "two");
+        rename_new(&at("a"), &at("c")).expect("a free name");
+        assert_eq!(std::fs::read_to_string(at("c")).expect("a text"), "one");
+        assert!(!at("a").exists());
+    }
 }

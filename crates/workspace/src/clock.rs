@@ -105,3 +105,80 @@ pub fn new_id_of(agent: &AgentName, at: DateTime<Utc>) -> MessageId {
 pub fn new_name() -> String {
     ulid::Ulid::generate().to_string().to_lowercase()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Waits until the clock has moved, and returns by how much.
+    fn a_moment() -> Duration {
+        let start = Instant::now();
+        loop {
+            let passed = start.elapsed();
+            if passed > Duration::from_micros(1) {
+                return passed;
+            }
+        }
+    }
+
+    #[test]
+    fn a_length_of_time_has_one_number_and_one_unit() {
+        let (minute, hour, day) = (60, 3_600, 86_400);
+        for (seconds, said) in [
+            (0, "0 s"),
+            (119, "119 s"),
+            (2 * minute, "2 min"),
+            (2 * hour - 1, "119 min"),
+            (2 * hour, "2 h"),
+            (2 * day - 1, "47 h"),
+            (2 * day, "2 d"),
+            (10 * day + hour, "10 d"),
+        ] {
+            assert_eq!(span(TimeDelta::seconds(seconds)), said);
+        }
+    }
+
+    #[test]
+    fn the_clocks_of_waiting_and_measuring_go_forward() {
+        let (clock, booted) = (Clock::start(), since_boot());
+        let passed = a_moment();
+        assert!(clock.passed() >= passed);
+        assert!(since_boot() > booted);
+        assert!(clock.read().utc > DateTime::UNIX_EPOCH);
+    }
+
+    #[test]
+    fn the_time_of_a_record_is_the_time_of_day_in_whole_milliseconds() {
+        let before = SystemTime::now();
+        let read = now();
+        let [before, after] = [before, SystemTime::now()].map(DateTime::<Utc>::from);
+        assert!(before - TimeDelta::milliseconds(1) < read && read <= after);
+        assert_eq!(read, read.trunc_subsecs(3));
+        let moment = Moment {
+            mono: 7,
+            utc: DateTime::UNIX_EPOCH + TimeDelta::seconds(2),
+        };
+        let Now { mono, wall } = moment.spool();
+        assert_eq!((mono, wall), (7, 2_000));
+    }
+
+    #[test]
+    fn every_id_and_every_name_is_new() {
+        let agent: AgentName = "claude".parse().expect("a name");
+        let id_of = || new_id_of(&agent, DateTime::UNIX_EPOCH).to_string();
+        for (make, beginning, length) in [
+            (
+                &(|| new_message_id().to_string()) as &dyn Fn() -> String,
+                "settled-",
+                34,
+            ),
+            (&|| new_order_id().to_string(), "order-", 32),
+            (&id_of, "19700101T000000000Z-claude-", 35),
+            (&new_name, "0", 26),
+        ] {
+            let (one, other) = (make(), make());
+            assert_ne!(one, other);
+            assert!(one.starts_with(beginning) && one.len() == length, "{one}");
+        }
+    }
+}

@@ -158,4 +158,88 @@ mod tests {
             .expect("a link");
         assert_eq!(agent().as_deref(), Some("codex"));
     }
+
+    fn agent(name: &str) -> AgentName {
+        name.parse().expect("a name")
+    }
+
+    #[test]
+    fn a_workspace_is_created_once_and_nothing_in_it_is_overwritten() {
+        let root = tempfile::tempdir().expect("a directory");
+        let made = init(root.path(), &[agent("codex")]).expect("a workspace");
+        for path in ["agents/codex/outbox", ".settled/orders", "settled.toml"] {
+            assert!(made.contains(&PathBuf::from(path)), "{path}");
+            assert!(root.path().join(path).exists(), "{path}");
+        }
+        let config = root.path().join(config::FILE);
+        let template = std::fs::read_to_string(&config);
+        assert_eq!(template.expect("a config"), config::TEMPLATE);
+        std::fs::write(&config, "# mine\n").expect("a config");
+        let again = init(root.path(), &[agent("codex")]).expect("a workspace");
+        assert!(again.is_empty(), "{again:?}");
+        assert_eq!(
+            std::fs::read_to_string(&config).expect("a config"),
+            "# mine\n"
+        );
+        let other = init(root.path(), &[agent("pi")]).expect("a workspace");
+        assert!(
+            other.iter().all(|path| path.starts_with("agents/pi")),
+            "{other:?}"
+        );
+    }
+
+    #[test]
+    fn a_workspace_has_a_directory_of_mailboxes() {
+        let root = tempfile::tempdir().expect("a directory");
+        let at = |name: &str| root.path().join(name);
+        std::fs::create_dir_all(at("real/agents")).expect("a directory");
+        std::fs::create_dir(at("empty")).expect("a directory");
+        std::fs::create_dir(at("odd")).expect("a directory");
+        std::fs::write(at("odd/agents"), "").expect("a file");
+        std::fs::write(at("file"), "").expect("a file");
+        for (name, is_one) in [
+            ("real", true),
+            ("empty", false),
+            ("odd", false),
+            ("file", false),
+            ("missing", false),
+        ] {
+            let looked = is_workspace(&at(name)).expect("an answer");
+            assert_eq!(looked, is_one, "{name}");
+        }
+        is_workspace(&at("no\0name")).expect_err("nobody can look there");
+    }
+
+    #[test]
+    fn the_agents_are_the_directories_with_a_name_and_a_mailbox() {
+        let root = tempfile::tempdir().expect("a directory");
+        init(root.path(), &["pi", "codex"].map(agent)).expect("a workspace");
+        let directories = Layout::new(root.path()).agents();
+        for name in ["bare", "settled", "no name", ".hidden"] {
+            std::fs::create_dir(directories.join(name)).expect("a directory");
+        }
+        std::fs::create_dir_all(directories.join("settled/inbox")).expect("an inbox");
+        let names = |agents: Result<Vec<AgentName>, SpoolError>| -> Vec<String> {
+            let agents = agents.expect("a list");
+            agents.iter().map(ToString::to_string).collect()
+        };
+        assert_eq!(names(agents(root.path())), ["codex", "pi"]);
+        assert_eq!(names(candidates(root.path())), ["bare", "codex", "pi"]);
+        assert!(has_mailbox(root.path(), &agent("pi")));
+        assert!(!has_mailbox(root.path(), &agent("bare")));
+    }
+
+    #[test]
+    fn what_waits_in_an_outbox_is_listed_by_name_without_what_is_still_written() {
+        let root = tempfile::tempdir().expect("a directory");
+        init(root.path(), &[agent("codex")]).expect("a workspace");
+        let outbox = Layout::new(root.path()).outbox("codex");
+        for name in ["c.yaml", "a.yaml", "b.yaml", ".d.yaml", "e.tmp"] {
+            std::fs::write(outbox.join(name), "").expect("a file");
+        }
+        let listed = waiting(root.path(), &agent("codex"));
+        let listed: Vec<String> = listed.iter().map(ToString::to_string).collect();
+        assert_eq!(listed, ["a.yaml", "b.yaml", "c.yaml"]);
+        assert_eq!(waiting(root.path(), &agent("pi")), []);
+    }
 }

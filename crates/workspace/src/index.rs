@@ -260,34 +260,4 @@ pub fn apply(state: &mut State, entry: &Entry) -> Result<(), Unreadable> {
 }
 
 #[cfg(test)]
-mod tests {
-    use review::JoinedHost;
-    use spool::HostName;
-
-    use super::*;
-
-    #[test]
-    fn a_snapshot_has_the_hosts_that_share_the_ledger() {
-        let mut index = LedgerIndex::default();
-        let joined = HostChange::Joined(JoinedHost {
-            host: "tower".to_owned(),
-            key: "ed25519:00".to_owned(),
-            version: "0.1.0".to_owned(),
-            agents: vec!["codex".parse().expect("a name")],
-            policy: "[rounds]\nmax = 3\n".to_owned(),
-        });
-        let tower: HostName = "tower".parse().expect("a name");
-        assert_eq!(index.fleet.change(&joined, &tower), Ok(()));
-        index.fleet.note(&tower, 7, DateTime::UNIX_EPOCH);
-        let mut lines = Vec::new();
-        let mut write = |line: &[u8]| {
-            lines.push(line.to_vec());
-            Ok(())
-        };
-        index.save(&mut write).expect("lines");
-        let mut rows = lines.iter().filter_map(|line| line.strip_prefix(b"fleet "));
-        let restored = rows.next().map(serde_json::from_slice::<Fleet>);
-        let restored = restored.expect("a line").expect("a fleet");
-        assert_eq!(restored, index.fleet);
-    }
-}
+mod tests;

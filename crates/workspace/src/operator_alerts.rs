@@ -281,5 +281,116 @@ mod tests {
         assert!(alerts.raise(other_kind));
         alerts.clear(|alert| alert.path.ends_with("7.yaml"));
         assert!(alerts.raise(of("evil", ALERTS_MAX)), "there is room again");
+        assert!(!alerts.raise(of("evil", ALERTS_MAX + 1)), "for one");
+    }
+
+    fn of_kind(kind: AlertKind, path: &str) -> Alert {
+        Alert {
+            kind,
+            ..alert(path)
+        }
+    }
+
+    #[test]
+    fn an_inbox_that_cannot_be_written_and_a_lost_ledger_are_found_among_the_alerts() {
+        let root = tempfile::tempdir().expect("a directory");
+        std::fs::create_dir(root.path().join(".settled")).expect("a directory");
+        let saved = [
+            of_kind(AlertKind::Unreadable, "/w/agents/codex/inbox"),
+            of_kind(AlertKind::Unwritable, "/w/agents/codex/inbox"),
+            of_kind(AlertKind::Unwritable, "/w/agents/claude/dead_letter"),
+        ];
+        assert_eq!(of_inbox(&saved, "codex"), Some(&saved[1]));
+        for agent in ["claude", "dex", "pi"] {
+            assert_eq!(of_inbox(&saved, agent), None, "{agent}");
+        }
+        let mut alerts = Alerts::open(root.path());
+        saved
+            .into_iter()
+            .for_each(|alert| assert!(alerts.raise(alert)));
+        alerts.save();
+        assert!(!is_cut_off(root.path()));
+        alerts.raise(of_kind(AlertKind::SharedLedger, "/w/.settled"));
+        alerts.save();
+        assert!(is_cut_off(root.path()));
+    }
+
+    #[test]
+    fn a_path_that_cannot_be_read_is_told_once_with_what_helps() {
+        let mut alerts = Alerts::default();
+        let error = |path: &str, kind: io::ErrorKind| SpoolError::Io {
+            operation: "open",
+            path: path.into(),
+            source: kind.into(),
+        };
+        for (path, kind, said) in [
+            ("/a", io::ErrorKind::PermissionDenied, "umask 022"),
+            ("/b", io::ErrorKind::WouldBlock, "holds a lease"),
+            ("/c", io::ErrorKind::TimedOut, "timed out"),
+        ] {
+            assert!(alerts.raise_unreadable(&error(path, kind)), "{path}");
+            let alert = &alerts.known[&(AlertKind::Unreadable, path.into())];
+            assert!(alert.what.contains(said), "{}", alert.what);
+        }
+        assert!(!alerts.raise_unreadable(&error("/d", io::ErrorKind::NotFound)));
+        assert!(!alerts.raise_unreadable(&SpoolError::Sequence {
+            expected: 1,
+            next: 2
+        }));
+        assert_eq!(alerts.known.len(), 3);
+        assert_eq!(
+            alerts.take_unread(),
+            ["/a", "/b", "/c"].map(PathBuf::from).into()
+        );
+
+        // It fails in another way: the first words stay, and the alert is not over.
+        assert!(alerts.raise_unreadable(&error("/a", io::ErrorKind::WouldBlock)));
+        let alert = &alerts.known[&(AlertKind::Unreadable, "/a".into())];
+        assert!(alert.what.contains("umask 022"), "{}", alert.what);
+        assert_eq!(alerts.take_unread(), [PathBuf::from("/a")].into());
+        assert_eq!(alerts.take_unread(), [].into());
+    }
+
+    #[test]
+    fn a_path_beyond_the_bound_of_alerts_is_not_remembered_as_unread() {
+        let mut alerts = Alerts::default();
+        let error = |n: usize| SpoolError::Io {
+            operation: "open",
+            path: format!("/{n}").into(),
+            source: io::ErrorKind::TimedOut.into(),
+        };
+        assert!((0..=ALERTS_MAX).all(|n| alerts.raise_unreadable(&error(n))));
+        let unread = alerts.take_unread();
+        assert_eq!(unread.len(), ALERTS_MAX);
+        assert!(!unread.contains(Path::new(&format!("/{ALERTS_MAX}"))));
+    }
+
+    #[test]
+    fn alerts_that_did_not_change_are_not_saved_again() {
+        let root = tempfile::tempdir().expect("a directory");
+        std::fs::create_dir(root.path().join(".settled")).expect("a directory");
+        let mut alerts = Alerts::open(root.path());
+        alerts.raise(alert("/a"));
+        alerts.save();
+        std::fs::remove_file(root.path().join(".settled").join(FILE)).expect("saved");
+        alerts.raise(alert("/a"));
+        alerts.clear(|alert| alert.path == Path::new("/b"));
+        alerts.save();
+        assert_eq!(read(root.path()), []);
+        alerts.clear(|alert| alert.path == Path::new("/a"));
+        alerts.raise(alert("/b"));
+        alerts.save();
+        assert_eq!(read(root.path()), [alert("/b")]);
+    }
+
+    #[test]
+    fn a_path_is_unreadable_if_it_is_there_and_cannot_be_opened() {
+        let root = tempfile::tempdir().expect("a directory");
+        let at = |name: &str| root.path().join(name);
+        std::fs::write(at("file"), "").expect("a file");
+        std::os::unix::fs::symlink("file", at("link")).expect("a link");
+        for (name, is_so) in [("file", false), ("missing", false), ("link", true)] {
+            assert_eq!(is_unreadable(&at(name)), is_so, "{name}");
+        }
     }
 }

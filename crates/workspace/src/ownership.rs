@@ -127,3 +127,96 @@ fn failed(operation: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Spo
         source,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink};
+
+    use super::*;
+
+    /// A tree of the user who runs this test, in a directory of its own.
+    fn tree() -> (tempfile::TempDir, OwnedTree) {
+        let root = tempfile::tempdir().expect("a directory");
+        let at = |name: &str| root.path().join(name);
+        std::fs::create_dir(at("folder")).expect("a directory");
+        for (name, mode) in [("folder/a", 0o600), ("folder/b", 0o644), ("twice", 0o600)] {
+            std::fs::write(at(name), "").expect("a file");
+            let permissions = std::fs::Permissions::from_mode(mode);
+            std::fs::set_permissions(at(name), permissions).expect("permissions");
+        }
+        std::fs::hard_link(at("twice"), at("again")).expect("a second name");
+        symlink("folder", at("link")).expect("a link");
+        let tree = OwnedTree::open(root.path()).expect("a tree");
+        (root, tree)
+    }
+
+    #[test]
+    fn an_entry_is_read_and_changed_once() {
+        let (root, tree) = tree();
+        let path = Path::new("folder/a");
+        let is = tree.ownership(path).expect("readable").expect("there");
+        let own = root.path().metadata().expect("a directory");
+        assert_eq!((is.uid, is.gid, is.mode), (own.uid(), own.gid(), 0o600));
+        let wanted = Ownership { mode: 0o1640, ..is };
+        assert!(tree.grant(path, wanted).expect("granted"));
+        assert!(!tree.grant(path, wanted).expect("granted already"));
+        assert_eq!(tree.ownership(path).expect("readable"), Some(wanted));
+        let whole = tree.ownership(Path::new("")).expect("readable");
+        assert_eq!(whole.map(|root| root.mode), Some(own.mode() & PERMISSIONS));
+        assert_eq!(tree.ownership(Path::new("missing")).expect("no"), None);
+        tree.grant(Path::new("missing"), wanted)
+            .expect_err("nothing is created");
+    }
+
+    #[test]
+    fn a_file_with_two_names_and_a_link_are_left_alone() {
+        let (_root, tree) = tree();
+        for (name, why) in [("twice", "several names"), ("link", "")] {
+            let path = Path::new(name);
+            let error = tree.ownership(path).expect_err(name);
+            assert!(spool::chain(&error).contains(why), "{error}");
+            let mode = Ownership {
+                uid: 0,
+                gid: 0,
+                mode: 0o777,
+            };
+            tree.grant(path, mode).expect_err(name);
+        }
+    }
+
+    #[test]
+    fn the_names_of_a_directory_are_listed_and_a_link_is_none() {
+        let (_root, tree) = tree();
+        let names = |path: &str| -> Vec<String> {
+            let mut names = tree.names(path.as_ref()).expect("a list");
+            names.sort_unstable();
+            names.iter().map(ToString::to_string).collect()
+        };
+        assert_eq!(names("folder"), ["a", "b"]);
+        assert_eq!(names("missing"), [""; 0]);
+        for (name, is_dir) in [
+            ("folder", true),
+            ("folder/a", false),
+            ("link", false),
+            ("missing", false),
+        ] {
+            assert_eq!(tree.is_dir(name.as_ref()), is_dir, "{name}");
+        }
+    }
+
+    /// Only root can give a file away; another user's test ends here.
+    #[test]
+    fn a_file_gets_its_user_and_group_and_then_its_mode() {
+        let (_root, tree) = tree();
+        let path = Path::new("folder/a");
+        let wanted = Ownership {
+            uid: 7,
+            gid: 70,
+            mode: 0o6755,
+        };
+        if rustix::process::geteuid().is_root() {
+            assert!(tree.grant(path, wanted).expect("granted"));
+            assert_eq!(tree.ownership(path).expect("readable"), Some(wanted));
+        }
+    }
+}

@@ -85,7 +85,13 @@ impl fmt::Display for RemoteAgent {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
+    use spool::log::Signed;
+    use spool::{EntryDraft, Os, Spool};
+
     use super::*;
+    use crate::config;
 
     #[test]
     fn an_agent_is_here_or_elsewhere_or_nobody_handles_its_mail() {
@@ -122,5 +128,72 @@ mod tests {
             remote(&fleet, "gpt"),
             some("gpt has no home on any host", "host claim gpt")
         );
+    }
+
+    #[test]
+    fn the_host_that_handles_the_mail_is_named_while_it_has_a_key() {
+        let host = |name: &str| -> HostName { name.parse().expect("a host's name") };
+        let agent = |name: &str| -> AgentName { name.parse().expect("an agent's name") };
+        let mut fleet = Fleet::default();
+        fleet
+            .join(host("box"), "key".to_owned())
+            .expect("a new host");
+        fleet.claim(agent("pi"), host("box")).expect("a free agent");
+        let elsewhere = |fleet: &Fleet, name| {
+            let remote = RemoteAgent::among(fleet, &host("tower"), &agent(name));
+            remote.expect("not here").elsewhere().cloned()
+        };
+        assert_eq!(elsewhere(&fleet, "pi"), Some(host("box")));
+        assert_eq!(elsewhere(&fleet, "gpt"), None);
+        fleet.retire(&host("box")).expect("a host");
+        assert_eq!(elsewhere(&fleet, "pi"), None);
+    }
+
+    /// A ledger in which the host `box` joined, with the agent pi at home on it.
+    fn shared_ledger(root: &Path) {
+        let event = serde_json::json!({"happened": {"event": {"host": {"joined": {
+            "host": "box", "key": "key", "version": "1", "agents": ["pi"], "policy": "",
+        }}}}});
+        let joined = EntryDraft {
+            at: "2026-02-13T10:00:00.000Z".to_owned(),
+            kind: "host".to_owned(),
+            rules: 1,
+            review: None,
+            id: None,
+            original: None,
+            deliveries: Vec::new(),
+            decision: serde_json::value::to_raw_value(&event).expect("JSON"),
+        };
+        let host: HostName = "box".parse().expect("a host's name");
+        let opened = Spool::open(root, Arc::new(Os), &mut |_| Ok(()));
+        let mut spool = opened.expect("a spool").spool;
+        let batch = spool.propose(vec![joined], &host).expect("a batch");
+        let signature = Vec::new();
+        let signed = Signed {
+            batch,
+            host,
+            signature,
+        };
+        spool.mirror(&signed).expect("a record");
+    }
+
+    #[test]
+    fn the_home_of_an_agent_is_read_from_the_ledger_that_hosts_share() {
+        let root = tempfile::tempdir().expect("a directory");
+        let pi: AgentName = "pi".parse().expect("a name");
+        crate::directory::init(root.path(), std::slice::from_ref(&pi)).expect("a workspace");
+        shared_ledger(root.path());
+        let of = |host: &str| {
+            let config = match host {
+                "" => String::new(),
+                _ => format!("[ledger]\nlog = \"l\"\nworkspace = \"w\"\nhost = \"{host}\"\n"),
+            };
+            std::fs::write(root.path().join(config::FILE), config).expect("a config");
+            RemoteAgent::of(root.path(), &pi).map(|remote| remote.to_string())
+        };
+        let elsewhere = "pi is at home on host box".to_owned();
+        assert_eq!(of("tower"), Some(elsewhere));
+        assert_eq!(of("box"), None, "it is here");
+        assert_eq!(of(""), None, "no other host is asked");
     }
 }

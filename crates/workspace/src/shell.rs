@@ -36,4 +36,22 @@ mod tests {
         assert_eq!(quoted("it's"), r"'it'\''s'");
         assert_eq!(quoted(""), "''");
     }
+
+    #[test]
+    fn a_command_names_the_workspace_and_the_agent_that_are_given() {
+        let agent: AgentName = "codex".parse().expect("a name");
+        let root = Path::new("my mail");
+        for (root, agent, command) in [
+            (None, None, "settled why 86"),
+            (Some(root), None, "settled why 86 --root 'my mail'"),
+            (None, Some(&agent), "settled why 86 --agent codex"),
+            (
+                Some(root),
+                Some(&agent),
+                "settled why 86 --root 'my mail' --agent codex",
+            ),
+        ] {
+            assert_eq!(settled("why 86", root, agent), command);
+        }
+    }
 }

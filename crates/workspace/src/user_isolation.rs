@@ -2,6 +2,8 @@
 //! and why. `ownership` changes the disk; `users` looks users up.
 
 mod find;
+#[cfg(test)]
+mod tests;
 
 use std::collections::BTreeMap;
 use std::io;
@@ -279,8 +281,8 @@ impl DirectoryRule {
         })
     }
 
-    /// Gives each entry that breaks the rule, the directory included, its owner and mode, and counts them. A missing
-    /// directory counts and is not created.
+    /// Gives each entry that breaks the rule, the directory included, its owner and mode, and counts them. Fails if the
+    /// directory is missing, and does not create it.
     pub fn enforce(&self, tree: &OwnedTree) -> Result<usize, SpoolError> {
         self.count(tree, &|path, wanted| tree.grant(path, wanted))
     }
@@ -374,75 +376,4 @@ fn with_users(config: &str, users: &BTreeMap<AgentName, User>) -> String {
         }
     }
     lines.join("\n") + "\n"
-}
-
-#[cfg(test)]
-mod tests {
-    use crate::config::{Config, TEMPLATE};
-
-    use super::*;
-
-    fn users(agents: &[(&str, u32)]) -> BTreeMap<AgentName, User> {
-        let user = |id| User { uid: id, gid: id };
-        agents
-            .iter()
-            .map(|(name, id)| (AgentName::new(*name).expect("a name"), user(*id)))
-            .collect()
-    }
-
-    #[test]
-    fn the_config_keeps_its_text_and_names_each_user_once() {
-        let users = users(&[("claude", 7), ("co.dex", 8)]);
-        let before = format!(
-            "{TEMPLATE}\n[agents.claude]\nroles = [\"author\"]\nuid = 3\n# end\n[agents.\"co.dex\"]\n"
-        );
-        let text = with_users(&before, &users);
-        assert_eq!(with_users(&text, &users), text, "writing is idempotent");
-        let config = Config::parse(&text, Path::new("settled.toml")).expect("a config");
-        assert_eq!(config.users().into_values().collect::<Vec<_>>(), [7, 8]);
-        assert!(
-            text.contains("roles = [\"author\"]\nuid = 7\n# end\n[agents.\"co.dex\"]\nuid = 8\n"),
-            "{text}"
-        );
-    }
-
-    #[test]
-    fn users_that_cannot_be_isolated_are_named() {
-        let fault = |daemon, agents: &[(&str, u32)]| {
-            let isolated = IsolatedUsers {
-                daemon: User {
-                    uid: daemon,
-                    gid: daemon,
-                },
-                agents: users(agents),
-            };
-            isolated.fault(|_, _| Ok(false))
-        };
-        assert_eq!(fault(0, &[("claude", 7), ("codex", 8)]), None);
-        assert!(
-            fault(0, &[("claude", 7), ("codex", 7)]).is_some_and(|why| why.contains("same user 7"))
-        );
-        assert!(fault(7, &[("claude", 7)]).is_some());
-        assert!(fault(5, &[("claude", 0)]).is_some_and(|why| why.contains("root")));
-        let shared = User { uid: 8, gid: 7 };
-        let mut agents = users(&[("claude", 7)]);
-        agents.insert(AgentName::new("codex").expect("a name"), shared);
-        let isolated = IsolatedUsers {
-            daemon: ROOT,
-            agents,
-        };
-        assert!(
-            isolated
-                .fault(|_, _| Ok(false))
-                .is_some_and(|why| why.contains("share a group"))
-        );
-        let isolated = IsolatedUsers {
-            daemon: ROOT,
-            agents: users(&[("claude", 7), ("codex", 8)]),
-        };
-        let listed = isolated.fault(|user, gid| Ok((user.uid, gid) == (8, 7)));
-        assert!(listed.is_some_and(|why| why.contains("share a group")));
-        let unknown = isolated.fault(|_, _| Err(io::ErrorKind::TimedOut.into()));
-        assert!(unknown.is_some_and(|why| why.starts_with("cannot tell")));
-    }
 }

@@ -41,7 +41,7 @@ impl FromStr for UserSpec {
                 (Some(uid), Some(gid)) => Ok(Self::Number(uid, Some(gid))),
                 _ => Err(expected()),
             },
-            None if text.is_empty() => Err(expected()),
+            // The empty text too is all digits, and no number.
             None if text.bytes().all(|byte| byte.is_ascii_digit()) => number(text)
                 .map(|uid| Self::Number(uid, None))
                 .ok_or_else(expected),
@@ -165,5 +165,22 @@ mod tests {
         if let Some((member, gid)) = listed {
             assert!(is_member(member, gid).expect("the system can be asked"));
         }
+    }
+
+    #[test]
+    fn a_user_is_written_with_both_numbers_and_a_login_is_a_name() {
+        assert_eq!(User { uid: 1001, gid: 5 }.to_string(), "1001:5");
+        if let Some(known) = name(rustix::process::getuid().as_raw()) {
+            assert_eq!(login(), known);
+        }
+    }
+
+    #[test]
+    fn a_user_that_a_system_reports_as_missing_is_unknown() {
+        for missing in [Errno::ENOENT, Errno::ESRCH] {
+            assert_eq!(known::<()>(Err(missing)).expect("an answer"), None);
+        }
+        assert_eq!(known(Ok(Some(7))).expect("an answer"), Some(7));
+        known::<()>(Err(Errno::EIO)).expect_err("the system did not answer");
     }
 }

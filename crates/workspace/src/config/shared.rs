@@ -133,14 +133,14 @@ mod tests {
     fn a_config_with_the_policy_of_another_keeps_what_one_machine_has() {
         let read = |text: &str| Config::parse(text, Path::new("t")).expect("a config");
         let machine = "[ledger]\nsegment_mib = 8\n[metrics]\nlisten = \"unix:m\"\n[retention]\nsent_days = 9\n\
-                       [runner]\nconcurrent = 7\n";
+                       [notify]\ndesktop = true\n[runner]\nconcurrent = 7\n";
         let own = format!(
             "profile = \"advisory\"\n{machine}[agents.claude]\ncommand = [\"claude\"]\n[agents.codex]\nuid = 7\nvendor = \"a\"\n"
         );
-        let theirs = "[rounds]\nmax = 3\n[agents.codex]\nvendor = \"b\"\n[agents.pi]\nroles = [\"author\"]\n";
+        let theirs = "[rounds]\nmax = 3\n[agents.codex]\nvendor = \"b\"\nroles = [\"reviewer\"]\n[agents.pi]\nroles = [\"author\"]\n";
         let both = format!(
             "{machine}[rounds]\nmax = 3\n[agents.claude]\ncommand = [\"claude\"]\n\
-             [agents.codex]\nuid = 7\nvendor = \"b\"\n[agents.pi]\nroles = [\"author\"]\n"
+             [agents.codex]\nuid = 7\nvendor = \"b\"\nroles = [\"reviewer\"]\n[agents.pi]\nroles = [\"author\"]\n"
         );
         assert_eq!(read(&own).with_policy_of(read(theirs)), read(&both));
     }

@@ -1,13 +1,16 @@
 //! Tests what a config says, and the words in which a wrong one is refused.
 
+mod values;
+
 use std::collections::BTreeMap;
+use std::io;
 use std::path::Path;
 
 use message_schema::id::AgentName;
 use message_schema::packet::Severity;
-use review::{HandoffMode, Profile, RuntimeClock};
+use review::{HandoffMode, Profile, RuntimeClock, ThreadMode};
 
-use super::{Config, TEMPLATE};
+use super::{Config, ConfigError, FILE, TEMPLATE, read_text};
 
 fn parse(text: &str) -> Result<Config, String> {
     Config::parse(text, Path::new("settled.toml")).map_err(|error| error.to_string())
@@ -398,4 +401,117 @@ fn what_is_left_out_is_named_by_plain_names() {
         let error = agent(names).expect_err(names);
         assert!(error.contains(found), "{names}: {error}");
     }
+}
+
+#[test]
+fn the_policy_is_what_the_config_says_about_the_agents_that_have_a_mailbox() {
+    let config = parse(
+        "threads = \"explicit\"\nreviewers = [\"codex\", \"pi\"]\n[agents.claude]\nroles = [\"author\"]\nvendor = \"a\"\n\
+         [agents.codex]\nvendor = \"b\"\n[agents.pi]\nroles = [\"reviewer\"]\n[rounds]\nmax = 3\n",
+    )
+    .expect("valid");
+    let agent = |name: &str| AgentName::new(name).expect("a name");
+    let policy = config.policy(["claude", "codex", "gpt"].map(agent));
+    let roles = |name: &str| policy.agents[&agent(name)].len();
+    assert_eq!(policy.agents.len(), 3);
+    assert_eq!(["claude", "codex", "gpt"].map(roles), [1, 0, 0]);
+    assert_eq!(policy.reviewers, [agent("codex")]);
+    assert_eq!(policy.rounds.get(), 3);
+    let vendors: Vec<(&str, &str)> = policy
+        .vendors
+        .iter()
+        .map(|(name, vendor)| (name.as_str(), vendor.as_str()))
+        .collect();
+    assert_eq!(vendors, [("claude", "a"), ("codex", "b")]);
+    assert_ne!(policy.threads, ThreadMode::default());
+}
+
+#[test]
+fn a_shared_log_needs_the_names_of_the_workspace_and_of_this_host() {
+    let shared = |keys: &str| {
+        parse(&format!("[ledger]\n{keys}"))
+            .expect("valid")
+            .ledger
+            .shared()
+    };
+    let (workspace, host) = ("workspace = \"w\"\n", "host = \"tower\"\n");
+    assert_eq!(shared(&format!("{workspace}{host}")), Ok(None));
+    assert_eq!(
+        shared(&format!("log = \"l\"\n{host}")),
+        Err("ledger.workspace")
+    );
+    assert_eq!(
+        shared(&format!("log = \"l\"\n{workspace}")),
+        Err("ledger.host")
+    );
+    let all = shared(&format!("log = \"l\"\n{workspace}{host}"));
+    let all = all.expect("no key is missing").expect("a shared log");
+    assert_eq!(
+        (all.log.as_str(), all.workspace.as_str(), all.host.as_str()),
+        ("l", "w", "tower")
+    );
+}
+
+#[test]
+fn a_sandbox_has_the_paths_and_variables_of_its_section_and_those_of_its_agent() {
+    let config = parse("[agents.pi.sandbox]\nreads = [\"/srv\", \"~/keys\"]\nenv = [\"LANG\"]\n");
+    let section = config.expect("valid").agents.into_values().next();
+    let section = section.and_then(|agent| agent.sandbox).expect("a sandbox");
+    let own = "TOKEN".to_owned();
+    let sandbox = section.around(Path::new("/w"), [&own].into_iter());
+    let home = std::env::var_os("HOME").unwrap_or_default();
+    assert_eq!(sandbox.root, Path::new("/w"));
+    assert_eq!(
+        sandbox.reads,
+        [Path::new("/srv"), &Path::new(&home).join("keys")]
+    );
+    assert_eq!(
+        sandbox.env.into_iter().collect::<Vec<_>>(),
+        ["LANG", "TOKEN"]
+    );
+}
+
+#[test]
+fn a_config_is_a_small_regular_file_of_text_or_missing() {
+    let root = tempfile::tempdir().expect("a directory");
+    let path = root.path().join(FILE);
+    let is_default = || Config::load(root.path()).is_ok_and(|config| config == Config::default());
+    let refusals = || {
+        let read = Config::load(root.path()).map(drop);
+        let read = read.expect_err("no config").to_string();
+        [read, read_text(&path).expect_err("no config").to_string()]
+    };
+    assert!(is_default(), "a missing file");
+    assert!(read_text(&path).is_err_and(|error| error.kind() == io::ErrorKind::NotFound));
+
+    std::fs::write(&path, "[rounds]\nmax = 3\n").expect("a file");
+    assert!(!is_default());
+    assert_eq!(read_text(&path).expect("a text"), "[rounds]\nmax = 3\n");
+    std::fs::write(&path, b"# \xff").expect("a file");
+    let [read, text] = refusals();
+    assert!(
+        read.contains(":1:3: config_invalid: the bytes from here on"),
+        "{read}"
+    );
+    assert!(text.contains("utf-8"), "{text}");
+
+    let expected = "expected a regular file of at most 1048576 bytes";
+    std::fs::write(&path, " ".repeat(1 << 20)).expect("a file");
+    assert!(is_default());
+    std::fs::write(&path, " ".repeat((1 << 20) + 1)).expect("a file");
+    assert!(refusals().iter().all(|why| why.contains(expected)));
+    std::fs::remove_file(&path).expect("removed");
+    std::fs::create_dir(&path).expect("a directory");
+    assert!(refusals().iter().all(|why| why.contains(expected)));
+    std::fs::remove_dir(&path).expect("removed");
+    std::os::unix::fs::symlink("nowhere", &path).expect("a link");
+    assert!(Config::load(root.path()).is_err_and(|error| error.to_string().contains(expected)));
+
+    // A file has no config in it, and that is no missing one.
+    let file = root.path().join("file");
+    std::fs::write(&file, "").expect("a file");
+    assert!(matches!(
+        Config::load(&file),
+        Err(ConfigError::Unreadable { .. })
+    ));
 }

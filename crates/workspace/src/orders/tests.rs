@@ -261,3 +261,137 @@ fn an_order_about_a_pair_has_a_task_of_16_kib_a_reason_of_500_and_a_transcript_o
         refused("the transcript must have at most 4000 characters")
     );
 }
+
+#[test]
+fn an_order_holds_only_what_its_giver_can_know_and_the_ledger_takes() {
+    let daemon = "only the daemon reports";
+    let fit = "is expected to have 1 to 500 characters on one line";
+    let key = r#"{"pr":"86","author":"a","reviewer":"b"}"#;
+    let digest = format!("sha256:{}", "0".repeat(64));
+    let long = "x".repeat(501);
+    let at_most = "x".repeat(500);
+    for (event, refused) in [
+        (r#"{"taken":{"pr":"86"}}"#, None),
+        (r#"{"turns":{"pr":"86","count":1}}"#, None),
+        (r#"{"started":{"pr":"86"}}"#, Some(daemon)),
+        (r#"{"observed":{"pr":"86","files":[]}}"#, Some(daemon)),
+        (
+            &format!(r#"{{"deadline":{{"review":{key},"which":"author"}}}}"#),
+            Some(daemon),
+        ),
+        (
+            &format!(r#"{{"spent":{{"review":{key},"agent":"b","run":"1"}}}}"#),
+            Some(daemon),
+        ),
+        (
+            r#"{"sent_differs":{"agent":"a","file":"f","seq":1}}"#,
+            Some(daemon),
+        ),
+        (
+            r#"{"ledger_accepted":{"by":"ann","reason":"r","head":"h"}}"#,
+            Some("accepted with `settled ledger accept`"),
+        ),
+        (
+            &format!(
+                r#"{{"ran":{{"pr":"86","run":{{"command":"make","duration_ms":1,"output":"{digest}"}}}}}}"#
+            ),
+            None,
+        ),
+        (
+            &format!(
+                r#"{{"ran":{{"pr":"86","run":{{"command":"{long}","duration_ms":1,"output":"{digest}"}}}}}}"#
+            ),
+            Some(fit),
+        ),
+        (r#"{"pull":{"pr":"86","action":"opened"}}"#, None),
+        (
+            r#"{"pull":{"pr":"86","action":"opened","author":"a"}}"#,
+            None,
+        ),
+        (
+            r#"{"pull":{"pr":"86","action":"opened","author":""}}"#,
+            Some("the author is expected"),
+        ),
+        (
+            &format!(
+                r#"{{"person":{{"pr":"86","by":"ann","reason":"{at_most}","act":"reopen"}}}}"#
+            ),
+            None,
+        ),
+        (
+            &format!(r#"{{"person":{{"pr":"86","by":"ann","reason":"{long}","act":"reopen"}}}}"#),
+            Some("the reason"),
+        ),
+        (
+            r#"{"person":{"pr":"86","by":" ","reason":"r","act":"reopen"}}"#,
+            Some("the name of the person"),
+        ),
+        (
+            r#"{"host":{"claimed":{"host":"tower","agents":["a"]}}}"#,
+            None,
+        ),
+        (
+            r#"{"host":{"key_retired":{"host":"tower","by":"ann","reason":"lost"}}}"#,
+            None,
+        ),
+        (
+            r#"{"host":{"key_retired":{"host":"tower","by":"","reason":"lost"}}}"#,
+            Some("the name of the person"),
+        ),
+        (
+            r#"{"host":{"key_retired":{"host":"tower","by":"ann","reason":"a\nb"}}}"#,
+            Some("the reason"),
+        ),
+        (r#"{"pair":{"pair":"pair-1","what":"started"}}"#, None),
+        (
+            r#"{"pair":{"pair":"pair-1","what":{"not_started":{"why":"no program"}}}}"#,
+            None,
+        ),
+        (
+            r#"{"pair":{"pair":"pair-1","what":{"not_started":{"why":""}}}}"#,
+            Some("the reason"),
+        ),
+    ] {
+        let read = serde_json::from_str(event);
+        let checked = check(&read.unwrap_or_else(|error| panic!("{event}: {error}")));
+        match refused {
+            None => assert_eq!(checked, Ok(()), "{event}"),
+            Some(why) => assert!(
+                checked.as_ref().is_err_and(|said| said.contains(why)),
+                "{event}: {checked:?}"
+            ),
+        }
+    }
+}
+
+#[test]
+fn an_order_is_as_large_as_a_message_at_most_and_gone_orders_are_none() {
+    let root = tempfile::tempdir().expect("a directory");
+    assert_eq!(waiting(root.path()).expect("nothing is there"), [""; 0]);
+    write(root.path(), &order("a", 0)).expect("an order");
+    let name = waiting(root.path()).expect("a list").remove(0);
+    let path = directory(root.path()).join(&name);
+    let text = std::fs::read_to_string(&path).expect("an order");
+    let room = usize::try_from(SIZE_MAX).expect("a size") - text.len();
+    std::fs::write(&path, format!("{text}{}", " ".repeat(room))).expect("written");
+    assert_eq!(
+        read(root.path(), &name, LATER).expect("readable"),
+        Some(order("a", 0))
+    );
+    remove(root.path(), &name).expect("removed");
+    remove(root.path(), &name).expect("it is gone already");
+    assert!(!is_put_aside(root.path(), &name));
+}
+
+#[test]
+fn what_cannot_be_listed_or_removed_is_told_and_not_taken_for_gone() {
+    let root = tempfile::tempdir().expect("a directory");
+    make(root.path()).expect("made");
+    std::fs::create_dir(directory(root.path()).join("dir.json")).expect("a directory");
+    remove(root.path(), "dir.json".as_ref()).expect_err("it is no file");
+    std::fs::remove_dir_all(directory(root.path())).expect("removed");
+    std::fs::write(directory(root.path()), "").expect("a file in its place");
+    waiting(root.path()).expect_err("nothing can be listed");
+    read(root.path(), "a.json".as_ref(), LATER).expect_err("nothing can be there");
+    make(root.path()).expect_err("nothing can be put there");
+}

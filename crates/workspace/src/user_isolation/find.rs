@@ -126,3 +126,114 @@ fn known_user(layout: &Layout, name: &AgentName, uid: u32) -> Result<User, Isola
             .map_err(IsolationError::NoUser),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::chown;
+
+    use super::*;
+
+    /// A user that no machine knows.
+    const STRANGER: u32 = 3_999_999_999;
+
+    fn workspace(config: &str) -> tempfile::TempDir {
+        let root = tempfile::tempdir().expect("a directory");
+        let agents = ["claude", "codex"].map(|name| name.parse().expect("a name"));
+        directory::init(root.path(), &agents).expect("a workspace");
+        std::fs::write(root.path().join(config::FILE), config).expect("a config");
+        root
+    }
+
+    fn named(name: &str, uid: u32, gid: u32) -> (AgentName, Option<UserSpec>) {
+        let name = name.parse().expect("a name");
+        (name, Some(UserSpec::Number(uid, Some(gid))))
+    }
+
+    fn user_of(users: &IsolatedUsers, name: &str) -> (u32, u32) {
+        let user = users.agents[&name.parse::<AgentName>().expect("a name")];
+        (user.uid, user.gid)
+    }
+
+    #[test]
+    fn a_user_is_the_one_that_is_named_or_the_one_in_the_config() {
+        let config = format!("[agents.codex]\nuid = {STRANGER}\n");
+        let root = workspace(&config);
+        let daemon = UserSpec::Number(5, Some(50));
+        let claude = [named("claude", 7, 70)];
+        let users = IsolatedUsers::find(root.path(), &claude, Some(&daemon)).expect("users");
+        assert_eq!((users.daemon.uid, users.daemon.gid), (5, 50));
+        assert_eq!(user_of(&users, "claude"), (7, 70));
+        // Its directories are not its own yet, so its group is that of its number.
+        assert_eq!(user_of(&users, "codex"), (STRANGER, STRANGER));
+        let both = [named("claude", 7, 70), named("codex", 8, 80)];
+        let users = IsolatedUsers::find(root.path(), &both, None).expect("users");
+        assert_eq!(user_of(&users, "codex"), (8, 80));
+        let own = root
+            .path()
+            .join(".settled")
+            .metadata()
+            .expect("a directory");
+        assert_eq!((users.daemon.uid, users.daemon.gid), (own.uid(), own.gid()));
+    }
+
+    #[test]
+    fn an_agent_needs_a_user_that_the_machine_knows() {
+        let root = workspace("");
+        let claude = [named("claude", 7, 70)];
+        let error = IsolatedUsers::find(root.path(), &claude, None).expect_err("no user codex");
+        let said = error.to_string();
+        assert!(said.contains("codex=UID; nothing was changed"), "{said}");
+    }
+
+    #[test]
+    fn no_workspace_yet_has_no_agents_and_a_daemon_that_is_root() {
+        let root = tempfile::tempdir().expect("a directory");
+        let claude = [named("claude", 7, 70)];
+        let users = IsolatedUsers::find(root.path(), &claude, None).expect("users");
+        assert_eq!((users.daemon.uid, users.daemon.gid), (0, 0));
+        assert_eq!(users.agents.len(), 1);
+    }
+
+    /// Only root can give an outbox away; another user's test ends here.
+    #[test]
+    fn the_group_of_an_agent_that_has_its_outbox_is_that_of_its_directory() {
+        let root = workspace(&format!("[agents.codex]\nuid = {STRANGER}\n"));
+        let layout = Layout::new(root.path());
+        if chown(layout.outbox("codex"), Some(STRANGER), None).is_err() {
+            return;
+        }
+        chown(layout.agents().join("codex"), None, Some(70)).expect("another group");
+        let claude = [named("claude", 7, 70)];
+        let users = IsolatedUsers::find(root.path(), &claude, None).expect("users");
+        assert_eq!(user_of(&users, "codex"), (STRANGER, 70));
+    }
+
+    #[test]
+    fn users_are_written_into_the_config_once_or_the_missing_lines_are_shown() {
+        let root = workspace("");
+        let users = IsolatedUsers {
+            daemon: User { uid: 5, gid: 50 },
+            agents: [("claude".parse().expect("a name"), User { uid: 7, gid: 70 })].into(),
+        };
+        let path = root.path().join(config::FILE);
+        users.write_users(root.path()).expect("written");
+        let written = Config::load(root.path()).expect("a config").users();
+        assert_eq!(written.into_values().collect::<Vec<_>>(), [7]);
+        let inode = |path: &Path| path.metadata().expect("a config").ino();
+        let before = inode(&path);
+        users.write_users(root.path()).expect("written already");
+        assert_eq!(inode(&path), before, "it is not replaced");
+
+        let inline = "agents = { claude = { roles = [\"author\"] } }\n";
+        std::fs::write(&path, inline).expect("a config");
+        let error = users
+            .write_users(root.path())
+            .expect_err("no table to add to");
+        let said = error.to_string();
+        assert!(
+            said.ends_with("add these lines: agents.claude.uid = 7"),
+            "{said}"
+        );
+        assert_eq!(std::fs::read_to_string(&path).expect("a config"), inline);
+    }
+}

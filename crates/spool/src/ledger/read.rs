@@ -171,6 +171,9 @@ const PORTIONS: usize = 4;
 /// glibc arena as large as its portions, and a daemon reads what follows its newest snapshot many times a day.
 const LONG: u64 = 16 << 20;
 
+/// The name of the thread that reads.
+const READER: &str = "ledger-reader";
+
 /// Reads a stretch of the ledger in `dir`, its directory, and hands every record to `visit`. If the stretch is long, a
 /// thread of its own reads and checks lines while earlier records are visited. A start is slower if that thread reads the
 /// decisions as well.
@@ -200,7 +203,8 @@ fn portioned<T: Send>(
         let (give_back, visited) = channel::<Vec<T>>();
         let read = &read;
         let reading = is_long.then(|| {
-            std::thread::Builder::new().spawn_scoped(scope, move || {
+            let thread = std::thread::Builder::new().name(READER.to_owned());
+            thread.spawn_scoped(scope, move || {
                 let mut portion = Vec::with_capacity(PORTION);
                 let mut spent = Vec::new();
                 let end = read(&mut |item| {

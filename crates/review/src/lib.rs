@@ -55,7 +55,7 @@ pub use parts::rank::{Rank, messages_max};
 pub use parts::response::Silence;
 pub use parts::review::{FIX_REVIEWS_MAX, GENERATIONS_MAX, GIVEN_BACK_PER_DAY, Review};
 pub use parts::state::State;
-pub use parts::waiting::is_removal;
+pub use parts::waiting::is_removal_of_review;
 pub use policy::{
     EvidenceMode, FilesPerHour, GatePolicy, HandoffMode, HandoffPolicy, HumanPaths, LateFindings,
     MessagesPerHour, OpenReviews, Policy, Profile, Role, RuntimeClock, SpendBudget, SpendLimit,

@@ -114,7 +114,7 @@ impl Fold for LedgerIndex {
     }
 
     fn is_removal(&self, key: &RowKey, value: &[u8]) -> bool {
-        review::is_removal(key, value)
+        review::is_removal_of_review(key, value)
     }
 
     fn rest_on(&mut self, rows: &Arc<Rows>) {

@@ -84,7 +84,7 @@ impl WaitingReviews {
 }
 
 /// True for the empty row of a review that waits no more: without an older row it says nothing.
-pub fn is_removal(key: &RowKey, value: &[u8]) -> bool {
+pub fn is_removal_of_review(key: &RowKey, value: &[u8]) -> bool {
     key[0] == b'w' && value.is_empty()
 }
 

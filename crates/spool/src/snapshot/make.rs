@@ -213,7 +213,7 @@ fn write_bytes(
     let mut rows = rows.into_iter();
     write_layer(&*root.disk, file, (offset, sum), rows_max, &mut |put| {
         merged(absorbed, &[], &mut rows, &mut |key, value| {
-            // Beneath that may be an older row, or a filter that cannot be read.
+            // A layer whose filter cannot be read may have an older row.
             let is_needed = || {
                 let mut beneath = beneath.iter();
                 beneath.any(|layer| layer.may_have_row(key).unwrap_or(true))

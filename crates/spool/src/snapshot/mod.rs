@@ -33,11 +33,9 @@ pub trait Fold {
     /// Returns the part that is rarely needed: the rows that are new since the fold was restored or began, in key
     /// order.
     fn new_rows(&self) -> Vec<(RowKey, &[u8])>;
-    /// Returns true if a row only says that older rows of its key count no more. A snapshot leaves it out if there may be
-    /// none; by default there are no such rows.
-    fn is_removal(&self, _key: &RowKey, _value: &[u8]) -> bool {
-        false
-    }
+    /// Returns true if a row only says that older rows of its key count no more. A snapshot leaves it out if no file beneath
+    /// can have an older one.
+    fn is_removal(&self, key: &RowKey, value: &[u8]) -> bool;
     /// Returns the number of records after which a start writes a snapshot: what the fold keeps of so many has to fit
     /// into memory.
     fn portion(&self) -> u64 {

@@ -57,6 +57,10 @@ impl Fold for State {
         Vec::new()
     }
 
+    fn is_removal(&self, _: &RowKey, _: &[u8]) -> bool {
+        false
+    }
+
     fn rest_on(&mut self, _: &Arc<Rows>) {}
 
     fn restore(

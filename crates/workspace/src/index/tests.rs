@@ -291,6 +291,14 @@ fn rows_are_sorted_by_key() {
 }
 
 #[test]
+fn only_the_empty_row_of_a_review_that_waited_is_a_removal() {
+    let index = LedgerIndex::default();
+    let key = |kind: u8| [kind; size_of::<RowKey>()];
+    assert!((0..=u8::MAX).all(|kind| index.is_removal(&key(kind), &[]) == (kind == b'w')));
+    assert!(!index.is_removal(&key(b'w'), b"a review"));
+}
+
+#[test]
 fn a_decision_of_a_newer_version_is_named_with_its_record() {
     let (root, _spool) = workspace(vec![vec![
         refusal(),

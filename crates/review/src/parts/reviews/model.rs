@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use super::tests::{approved, escalated, fixing, key};
 use super::*;
 use crate::parts::state::State;
-use crate::parts::waiting::is_removal;
+use crate::parts::waiting::is_removal_of_review;
 use crate::words::phase::{Invocation, Phase};
 
 type Model = BTreeMap<ReviewKey, Review>;
@@ -15,8 +15,10 @@ enum Step {
     /// The changes of one batch, and whether it commits.
     Batch(Vec<(usize, Review)>, bool),
     BeginSnapshot,
-    /// Ends a snapshot, and tells whether it was written.
+    /// Ends a snapshot, and tells whether the daemon heard that it was written.
     EndSnapshot(bool),
+    /// The newest snapshot turns out to be damaged.
+    LoseNewest,
     Restart,
     Release,
 }
@@ -60,6 +62,7 @@ fn any_step() -> impl Strategy<Value = Step> {
         12 => (changes, prop::bool::weighted(0.6)).prop_map(|(changes, commits)| Step::Batch(changes, commits)),
         3 => Just(Step::BeginSnapshot),
         3 => any::<bool>().prop_map(Step::EndSnapshot),
+        1 => Just(Step::LoseNewest),
         1 => Just(Step::Restart),
         1 => Just(Step::Release),
     ]
@@ -112,10 +115,33 @@ fn apply(reviews: &mut Reviews, key: &ReviewKey, review: &Review) {
     reviews.change(key, make, |known| known.clone_from(review));
 }
 
+/// The committed batches since a snapshot.
+type Log = Vec<Vec<(usize, Review)>>;
+
+/// Returns the state of another process that goes on from a snapshot.
+fn replayed((snapshot, log): &(State, Log)) -> State {
+    let mut state = snapshot.clone();
+    for (number, review) in log.iter().flatten() {
+        apply(&mut state.reviews, &key(*number), review);
+    }
+    state
+}
+
+/// Returns the state as a snapshot restores it, which leaves removals out if nothing is beneath them.
+fn restored(state: &State) -> State {
+    let mut restored = state.through_snapshot().expect("its own lines");
+    let mut rows = state.rows();
+    rows.retain(|key, value| !is_removal_of_review(key, value));
+    restored.rest_on(&(Arc::new(rows) as _));
+    restored
+}
+
 fn play(steps: Vec<Step>) -> Result<(), TestCaseError> {
-    // Another process makes the snapshots, from the records alone: batches that are undone never reach it.
-    let (mut here, mut maker, mut model) = (State::default(), State::default(), Model::new());
-    let mut made: Option<State> = None;
+    let (mut here, mut model) = (State::default(), Model::new());
+    // The snapshots on the disk, the newest last. Another process makes them, from the one before and the records alone:
+    // batches that are undone never reach it.
+    let mut disk = vec![(State::default(), Log::new())];
+    let mut made: Option<(State, Log)> = None;
     let many = (0..80).map(|number| (number, fixing(3))).collect();
     for step in [Step::Batch(many, true)].into_iter().chain(steps) {
         match step {
@@ -125,13 +151,13 @@ fn play(steps: Vec<Step>) -> Result<(), TestCaseError> {
                     let key = key(*number);
                     undo.push((key.clone(), here.reviews.get(&key).cloned()));
                     apply(&mut here.reviews, &key, review);
-                    if commits {
-                        apply(&mut maker.reviews, &key, review);
-                    }
                     model.insert(key, review.clone());
                 }
                 compare(&here.reviews, &model)?;
-                if !commits {
+                if commits {
+                    let logs = disk.iter_mut().chain(&mut made);
+                    logs.for_each(|(_, log)| log.push(changes.clone()));
+                } else {
                     for (key, before) in undo.into_iter().rev() {
                         here.reviews.put_back(&key, before);
                     }
@@ -140,28 +166,32 @@ fn play(steps: Vec<Step>) -> Result<(), TestCaseError> {
             }
             Step::BeginSnapshot if made.is_none() => {
                 here.begin_snapshot();
-                made = Some(maker.through_snapshot().expect("its own lines"));
+                let maker = replayed(disk.last().expect("the first"));
+                compare(&maker.reviews, &model)?;
+                made = Some((restored(&maker), Log::new()));
             }
             Step::BeginSnapshot => {}
             Step::EndSnapshot(is_written) => match made.take() {
                 Some(made) if is_written => {
-                    // A snapshot leaves such rows out if nothing is beneath them.
-                    let mut rows = made.rows();
-                    rows.retain(|key, value| !is_removal(key, value));
-                    here.rest_on(&(Arc::new(rows) as _));
+                    here.rest_on(&(Arc::new(made.0.rows()) as _));
+                    disk.push(made);
                 }
-                Some(_) => here.give_up_snapshot(),
+                Some(made) => {
+                    here.give_up_snapshot();
+                    // Its file may be there all the same.
+                    disk.push(made);
+                }
                 None => {}
             },
+            Step::LoseNewest if disk.len() > 1 => drop(disk.pop()),
+            Step::LoseNewest => {}
             Step::Restart => {
                 made = None;
-                maker = maker.through_snapshot().expect("its own lines");
-                here = maker.clone();
+                here = replayed(disk.last().expect("the first"));
             }
             Step::Release => here.reviews.release(),
         }
         compare(&here.reviews, &model)?;
-        compare(&maker.reviews, &model)?;
     }
     Ok(())
 }

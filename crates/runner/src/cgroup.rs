@@ -96,7 +96,7 @@ mod tests {
         }
     }
 
-    /// A directory stands for the kernel's: whoever writes 0 to its list of processes enters the group.
+    /// A plain directory takes the place of a control group, which a process enters by writing 0 to its list.
     #[test]
     fn a_command_is_started_in_its_group_and_the_keeper_leaves_it_again() {
         let above = tempfile::tempdir().expect("a directory");

@@ -441,7 +441,7 @@ fn a_stray_is_ended_and_no_keeper_and_nothing_of_our_own_session() {
     }
     tree::end_strays(&[kept.pid, kept_over.id().cast_signed()]);
     assert!(!stray.is_running() && kept.is_running() && own.is_running());
-    // Whoever started a keeper waits for it. Everything else that is over is gone.
+    // The process that started a keeper reaps it; `end_strays` has reaped every other child that ended.
     assert!(kept_over.wait().expect("nobody reaped it").success());
     assert!(over.wait().is_err() && stray_child.wait().is_err());
     for (child, process) in [(&mut keeper, kept), (&mut ours, own)] {

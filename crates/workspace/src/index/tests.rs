@@ -238,7 +238,7 @@ fn a_snapshot_and_the_records_after_it_add_up_to_what_all_records_do() {
     assert_eq!(read(root.path()), (folded(root.path()), Some(43)));
     commit(&mut spool, vec![reassigned(), refusal()]);
     assert_eq!(read(root.path()), (folded(root.path()), Some(43)));
-    // An index that already holds records starts anew.
+    // A read forgets what the index held before.
     let mut again = folded(root.path());
     spool::fold_ledger(root.path(), &mut again).expect("a ledger");
     assert_eq!(again, folded(root.path()));

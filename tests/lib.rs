@@ -23,12 +23,13 @@ pub mod readers;
 pub mod rust_source;
 mod scratch;
 pub mod seed;
+mod sh;
 pub mod tool;
 pub mod wait;
 
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::time::{Duration, UNIX_EPOCH};
 
 use tempfile::TempDir;
@@ -77,22 +78,7 @@ fn made(command: &mut Command) {
 
 /// Runs a script in a directory with a neutral git identity and without the machine's git config; returns its output.
 pub fn sh(directory: &Path, script: &str) -> String {
-    let output = Command::new("sh")
-        .args(["-euc", script])
-        .current_dir(directory)
-        .env("HOME", directory)
-        .env("GIT_CONFIG_NOSYSTEM", "1")
-        .envs([("GIT_AUTHOR_NAME", "a"), ("GIT_COMMITTER_NAME", "a")])
-        .envs([("GIT_AUTHOR_EMAIL", "a@b"), ("GIT_COMMITTER_EMAIL", "a@b")])
-        .stdin(Stdio::null())
-        .output()
-        .expect("sh runs");
-    assert!(
-        output.status.success(),
-        "{script}: {}",
-        mailroom::said(&output)
-    );
-    String::from_utf8_lossy(&output.stdout).trim().to_owned()
+    sh::sh(directory, script)
 }
 
 /// Returns the sorted entries of a directory; empty if it does not exist.

@@ -1,33 +1,21 @@
 //! Real repositories: the digest is what `git` and a shell compute from its definition, and nothing in a repository
 //! runs.
 
+#[path = "../../../tests/sh.rs"]
+mod sh;
+
 use std::path::Path;
-use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use git::{MergeBase, Repository};
 use message_schema::id::CommitSha;
 use tempfile::TempDir;
 
-/// Runs a shell script in the directory, with a neutral git identity, and returns what it prints.
+/// Runs a script whose commits are all of one instant.
 fn sh(directory: &Path, script: &str) -> String {
-    let output = Command::new("sh")
-        .args(["-euc", script])
-        .current_dir(directory)
-        .env("HOME", directory)
-        .env("GIT_CONFIG_NOSYSTEM", "1")
-        .envs([("GIT_AUTHOR_NAME", "a"), ("GIT_COMMITTER_NAME", "a")])
-        .envs([("GIT_AUTHOR_EMAIL", "a@b"), ("GIT_COMMITTER_EMAIL", "a@b")])
-        .envs([
-            ("GIT_AUTHOR_DATE", "2026-02-13T10:00:00Z"),
-            ("GIT_COMMITTER_DATE", "2026-02-13T10:00:00Z"),
-        ])
-        .stdin(Stdio::null())
-        .output()
-        .expect("sh runs");
-    let errors = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{script}\n{errors}");
-    String::from_utf8_lossy(&output.stdout).trim().to_owned()
+    const AT: &str =
+        "export GIT_AUTHOR_DATE=2026-02-13T10:00:00Z GIT_COMMITTER_DATE=2026-02-13T10:00:00Z";
+    sh::sh(directory, &format!("{AT}\n{script}"))
 }
 
 /// The definition of the digest as one line of shell, as in `docs/protocol.md`.

@@ -1,11 +1,13 @@
 //! Two commits in a real repository: whether they make the same change, whether a reviewer was shown all of it, and what a
 //! commit changes since it left its branch.
 
-use std::path::Path;
-use std::process::{Command, Stdio};
+#[path = "../../../tests/sh.rs"]
+mod sh;
 
 use inspect::verdict::{Comparison, GitError, Patches};
 use message_schema::id::CommitSha;
+
+use self::sh::sh;
 
 /// What every script begins with: `main` has a file of twelve lines, and `work` leaves it there.
 const BEGIN: &str = r#"
@@ -18,22 +20,6 @@ main() { git checkout -q main; eval "$1"; git checkout -q work; git reset -q --h
 was() { git tag was; }
 is() { git tag is; }
 "#;
-
-fn sh(directory: &Path, script: &str) -> String {
-    let output = Command::new("sh")
-        .args(["-euc", script])
-        .current_dir(directory)
-        .env("HOME", directory)
-        .env("GIT_CONFIG_NOSYSTEM", "1")
-        .envs([("GIT_AUTHOR_NAME", "a"), ("GIT_COMMITTER_NAME", "a")])
-        .envs([("GIT_AUTHOR_EMAIL", "a@b"), ("GIT_COMMITTER_EMAIL", "a@b")])
-        .stdin(Stdio::null())
-        .output()
-        .expect("sh runs");
-    let errors = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{script}\n{errors}");
-    String::from_utf8_lossy(&output.stdout).trim().to_owned()
-}
 
 /// A repository after a script, and the commits that its tags name.
 struct Repository(tempfile::TempDir);

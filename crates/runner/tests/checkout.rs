@@ -1,28 +1,14 @@
 //! Tests trees of runs in real repositories: they contain only the commit, are removed whatever was done to them, and
 //! affect no other worktree of the repository.
 
-use std::path::Path;
-use std::process::{Command, Stdio};
+#[path = "../../../tests/sh.rs"]
+mod sh;
 
 use message_schema::id::CommitSha;
 use runner::checkout::{self, Checkout};
 use tempfile::TempDir;
 
-fn sh(directory: &Path, script: &str) -> String {
-    let output = Command::new("sh")
-        .args(["-euc", script])
-        .current_dir(directory)
-        .env("HOME", directory)
-        .env("GIT_CONFIG_NOSYSTEM", "1")
-        .envs([("GIT_AUTHOR_NAME", "a"), ("GIT_COMMITTER_NAME", "a")])
-        .envs([("GIT_AUTHOR_EMAIL", "a@b"), ("GIT_COMMITTER_EMAIL", "a@b")])
-        .stdin(Stdio::null())
-        .output()
-        .expect("sh runs");
-    let errors = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{script}\n{errors}");
-    String::from_utf8_lossy(&output.stdout).trim().to_owned()
-}
+use self::sh::sh;
 
 /// A workspace and a repository with one commit, and a tree that is not made yet.
 struct Begun {

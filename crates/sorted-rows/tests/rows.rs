@@ -1,6 +1,9 @@
 //! Files of rows on a real disk: every row is found by its key, an absent key costs no block, and any changed byte is
 //! noticed.
 
+#[path = "../../../tests/threads.rs"]
+mod threads;
+
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::ops::Range;
@@ -182,14 +185,6 @@ fn the_file_is_as_long_as_its_writer_says_and_as_its_drawing_gives() {
     }
 }
 
-/// True if this process has a thread of this name.
-fn has_thread(name: &str) -> bool {
-    let tasks = std::fs::read_dir("/proc/self/task").expect("Linux has it");
-    let mut names =
-        tasks.filter_map(|task| std::fs::read_to_string(task.ok()?.path().join("comm")).ok());
-    names.any(|known| known.trim_end() == name)
-}
-
 #[test]
 fn many_rows_are_written_by_two_threads_like_few_by_one() {
     let all = table(1, 0..70_000);
@@ -198,7 +193,7 @@ fn many_rows_are_written_by_two_threads_like_few_by_one() {
     let handle = Os.open(&root, Path::new("rows"), OpenMode::Write);
     let head = (HEAD.len() as u64, Digest::of(HEAD));
     let rows = |put: &mut TakeRow<'_>| {
-        assert!(has_thread("layer-writer"));
+        assert!(threads::has_thread("layer-writer"));
         all.iter().try_for_each(|(key, value)| put(key, value))
     };
     let count = all.len() as u64;

@@ -1,9 +1,11 @@
 //! What each check says of a workspace of claude and codex, after a shell did something to it.
 
+#[path = "../../../../tests/sh.rs"]
+mod sh;
+
 use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
-use std::process::{Command, Stdio};
 
 use chrono::{DateTime, Utc};
 use message_schema::id::AgentName;
@@ -299,16 +301,7 @@ serve() { : > .settled/lock; }
 "#;
 
 fn sh(root: &Path, script: &str) -> String {
-    let output = Command::new("sh")
-        .args(["-euc", &format!("{WORDS}\n{script}")])
-        .current_dir(root)
-        .env("LEDGER", LEDGER)
-        .stdin(Stdio::null())
-        .output()
-        .expect("sh runs");
-    let errors = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{script}\n{errors}");
-    String::from_utf8_lossy(&output.stdout).trim().to_owned()
+    sh::sh(root, &format!("LEDGER='{LEDGER}'\n{WORDS}\n{script}"))
 }
 
 /// Runs one check and prints what it says.

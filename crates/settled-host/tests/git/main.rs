@@ -1,15 +1,19 @@
 //! A ledger on a ref of a real repository: the conformance suite, and the tests that need git.
 
+#[path = "../../../../tests/sh.rs"]
+mod sh;
 mod suite;
 
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 use log_suite::fixture::batch;
 use settled_host::Git;
 use spool::log::{Appended, Head, Log, LogError, Signed};
 use tempfile::TempDir;
+
+use self::sh::sh;
 
 /// The interval between two polls: short, so that no test waits for one.
 const POLL: Duration = Duration::from_millis(50);
@@ -25,22 +29,6 @@ fn remote_in() -> TempDir {
     let directory = tempfile::tempdir().expect("a directory");
     sh(directory.path(), "git init --quiet --bare remote.git");
     directory
-}
-
-/// Runs a script and returns its output.
-fn sh(directory: &Path, script: &str) -> String {
-    let output = Command::new("sh")
-        .args(["-euc", script])
-        .current_dir(directory)
-        .env("HOME", directory)
-        .env("GIT_CONFIG_NOSYSTEM", "1")
-        .stdin(Stdio::null())
-        .output()
-        .expect("sh runs");
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{script}: {said}");
-    let text = String::from_utf8(output.stdout).expect("text");
-    text.trim_end().to_owned()
 }
 
 fn for_some<T>(what: &str, mut probe: impl FnMut() -> Option<T>) -> T {

@@ -22,6 +22,8 @@ mod snapshot_kill;
 mod snapshot_owed;
 mod snapshot_rows;
 mod tail;
+#[path = "../../../../tests/threads.rs"]
+mod threads;
 mod unsynced;
 mod window;
 mod writers;

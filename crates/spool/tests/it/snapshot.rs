@@ -12,6 +12,7 @@ use spool::{
 };
 
 use crate::daemon::{BOOT, Daemon, LATER, OTHER_BOOT, State, Workspace, inbox, notice};
+use crate::threads;
 
 pub(crate) fn disk() -> Arc<FaultyDisk> {
     Arc::new(FaultyDisk::new(BOOT))
@@ -99,7 +100,7 @@ impl Fold for Listening {
     }
     fn add(&mut self, entry: &Entry) -> Result<(), VisitError> {
         if self.seen.is_empty() {
-            self.has_reader = has_thread("ledger-reader");
+            self.has_reader = threads::has_thread("ledger-reader");
         }
         self.seen.push(entry.seq);
         if entry.seq == self.interrupts_at {
@@ -129,17 +130,6 @@ impl Fold for Listening {
     fn interrupt(&self) -> Arc<AtomicBool> {
         Arc::clone(&self.interrupt)
     }
-}
-
-/// True if this process has a thread of this name.
-fn has_thread(name: &str) -> bool {
-    let tasks = std::fs::read_dir("/proc/self/task").expect("Linux has it");
-    let name_of = |task: io::Result<std::fs::DirEntry>| {
-        std::fs::read_to_string(task.ok()?.path().join("comm")).ok()
-    };
-    tasks
-        .filter_map(name_of)
-        .any(|known| known.trim_end() == name)
 }
 
 #[test]

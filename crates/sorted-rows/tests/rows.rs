@@ -193,8 +193,10 @@ fn many_rows_are_written_by_two_threads_like_few_by_one() {
     let handle = Os.open(&root, Path::new("rows"), OpenMode::Write);
     let head = (HEAD.len() as u64, Digest::of(HEAD));
     let rows = |put: &mut TakeRow<'_>| {
+        all.iter().try_for_each(|(key, value)| put(key, value))?;
+        // A new thread gives itself its name. This one has done so, since few of these hundreds of blocks can wait for it.
         assert!(threads::has_thread("layer-writer"));
-        all.iter().try_for_each(|(key, value)| put(key, value))
+        Ok(())
     };
     let count = all.len() as u64;
     let length = write_layer(&Os, &handle.expect("it"), head, count, &mut { rows });

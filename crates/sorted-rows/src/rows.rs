@@ -66,9 +66,14 @@ impl Rows {
         own.check_head(sum).map_err(|error| error.to_string())
     }
 
-    /// Compares every byte with its checksum.
+    /// Compares every byte of the files with its checksum.
     pub fn verify(&self) -> io::Result<()> {
         self.layers.iter().try_for_each(Layer::verify)
+    }
+
+    /// Keeps the filters of all layers in memory, for millions of lookups. Fails if one does not match its checksum.
+    pub fn keep_filters(&mut self) -> io::Result<()> {
+        self.layers.iter_mut().try_for_each(Layer::keep_filter)
     }
 
     /// Returns how many of the newest layers merge with `new_bytes` of new rows. `seq` names the new layer, and no

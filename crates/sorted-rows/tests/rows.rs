@@ -20,7 +20,7 @@ const HEAD: &[u8] = b"a head of some bytes\n";
 
 /// The sizes of the parts of a file, from the drawing in `layer.rs`.
 const BLOCK: u64 = 16 * 1024;
-const PAGE: u64 = 4 * 1024;
+const PAGE: u64 = 512;
 const FOOTER: u64 = 512;
 
 type Table = BTreeMap<RowKey, Vec<u8>>;
@@ -277,6 +277,23 @@ fn a_key_that_is_not_there_is_known_without_its_block() {
     // The filter promises one in a hundred.
     assert!((20..=150).contains(&in_vain), "{in_vain} of 10000");
     assert!(all.keys().all(|key| is_read(*key)), "a row is not sought");
+}
+
+#[test]
+fn a_filter_is_read_from_the_file_at_each_lookup_unless_it_is_kept() {
+    let all = table(1, 0..2_000);
+    let written = Written::new(&all);
+    let [_, filter, index, _, _] = parts(&written, &all);
+    let (mut kept, read) = (written.rows(), written.rows());
+    kept.keep_filters().expect("a whole filter");
+    written.damage(filter..index);
+    for (key, value) in &all {
+        assert_eq!(found(&kept, key), [(*key, value.clone())]);
+        assert!(read.visit(key, &mut |_, _| {}).is_err());
+    }
+    // What is kept does not hide what became of the file.
+    assert!(kept.verify().is_err());
+    assert!(written.rows().keep_filters().is_err());
 }
 
 #[test]

@@ -83,15 +83,20 @@ impl<'a> Folding<'a> {
         })
     }
 
-    /// Writes a snapshot like [`Self::write`] and drops its rows from memory.
+    /// Writes a snapshot like [`Self::write`] and drops its rows from memory. The fold looks up the rows of millions of
+    /// records next, so the filters are kept.
     pub(crate) fn rest(
         &mut self,
         root: &OpenRoot,
         place: &LedgerPosition,
     ) -> Result<(), SpoolError> {
         let made = self.write(root, place)?;
-        self.fold.rest_on(&made.rows);
-        self.rows = Some(made.rows);
+        let mut rows = rows_of(root, made.seq)?;
+        rows.keep_filters()
+            .map_err(|source| root.error("read again", dirs::SNAPSHOTS.as_ref(), source))?;
+        let rows = Arc::new(rows);
+        self.fold.rest_on(&rows);
+        self.rows = Some(rows);
         Ok(())
     }
 }

@@ -34,6 +34,14 @@ const GIVE_UP: Duration = Duration::from_secs(30);
 const RATIO_MAX: f64 = 3.0;
 const P99_MS_MAX: f64 = 50.0;
 
+/// How the daemon took the noise out of its outbox.
+#[derive(Debug, Clone, Copy)]
+struct Taking {
+    files_per_second: f64,
+    /// The time in which two agents wrote beside it.
+    measured: Duration,
+}
+
 struct Latency {
     median_ms: f64,
     p99_ms: f64,
@@ -79,7 +87,7 @@ fn of_noises(ground: &Ground, noises: &[(&str, Make)]) -> Result<usize> {
         "  to reach: {RATIO_MAX} times the quiet median of its own run, and {P99_MS_MAX} ms at the 99th percentile"
     );
     println!("  raw: append, sync, create and rename the same bytes at the same time");
-    println!("  alone: the same calls beside the same noise, and no daemon\n");
+    println!("  alone: the same calls beside the same noise for as long, and no daemon\n");
     println!(
         "  {:<36} {:>9} {:>9} {:>7} {:>9} {:>9} {:>9} {:>9} {:>9} {:>9} {:>9} {:>9}",
         "",
@@ -98,9 +106,9 @@ fn of_noises(ground: &Ground, noises: &[(&str, Make)]) -> Result<usize> {
     let mut over = 0;
     for (name, make) in noises {
         ground.clear()?;
-        let (quiet, noisy) = beside(ground, *make)?;
+        let (quiet, noisy, taking) = beside(ground, *make)?;
         ground.clear()?;
-        let mut alone = without_daemon(ground, *make)?;
+        let mut alone = without_daemon(ground, *make, taking)?;
         let times = noisy.median_ms / quiet.median_ms;
         let is_over = times > RATIO_MAX || noisy.p99_ms > P99_MS_MAX;
         over += usize::from(is_over);
@@ -131,61 +139,61 @@ fn load() -> String {
 }
 
 /// Measures the two agents alone, and then beside the noise, in one workspace with one daemon.
-fn beside(ground: &Ground, make: Make) -> Result<(Latency, Latency)> {
+fn beside(ground: &Ground, make: Make) -> Result<(Latency, Latency, Taking)> {
     let root = &ground.fresh("neighbour")?;
     let mut limit = raw::Delivery::new(&ground.fresh("neighbour-raw")?)?;
     lay(root)?;
     let served = room::Served::start(root)?;
     let quiet = measure(root, "quiet", &mut limit)?;
-    let noisy = during(root, make, || measure(root, "noisy", &mut limit))?;
+    let (noisy, taking) = during(root, make, || measure(root, "noisy", &mut limit));
     // The backlog is not worth waiting for.
     served.kill();
-    Ok((quiet, noisy))
+    Ok((quiet, noisy?, taking))
 }
 
-/// Measures the raw calls alone beside the noise. Something other than a daemon puts the files away, because most noises
-/// pause when their outbox is full: it renames them, as the daemon does with what it refuses, and syncs nothing.
-fn without_daemon(ground: &Ground, make: Make) -> Result<Vec<f64>> {
+/// Measures the raw calls alone beside the noise, as long as it was measured beside the daemon. Something other than a
+/// daemon takes its files as fast as the daemon did, because most noises pause when their outbox is full: it renames them,
+/// as the daemon does with what it refuses, and syncs nothing.
+fn without_daemon(ground: &Ground, make: Make, taking: Taking) -> Result<Vec<f64>> {
     let root = &ground.fresh("neighbour")?;
     let mut limit = raw::Delivery::new(&ground.fresh("neighbour-raw")?)?;
     lay(root)?;
     let is_over = AtomicBool::new(false);
     std::thread::scope(|scope| {
-        scope.spawn(|| put_away(root, &is_over));
-        let measured = during(root, make, || {
-            (0..MESSAGES)
-                .map(|number| {
-                    std::thread::sleep(PAUSE);
-                    let took = limit.deliver(text(&format!("raw-{number}")).as_bytes())?;
-                    Ok(took.as_secs_f64() * 1e3)
-                })
-                .collect()
+        scope.spawn(|| put_away(root, &is_over, taking.files_per_second));
+        let (measured, _) = during(root, make, || {
+            let (began, mut ms) = (Instant::now(), Vec::new());
+            // A disk that stalls ten times does so for one of a hundred calls or for one of a thousand: there are as many
+            // calls as beside the daemon, in the same time.
+            let step = taking.measured / u32::try_from(MESSAGES).expect("a few hundred");
+            while ms.len() < MESSAGES && began.elapsed() < 2 * taking.measured {
+                let text = text(&format!("raw-{}", ms.len()));
+                // Beside the daemon, each delivery follows another one as well.
+                limit.deliver(text.as_bytes())?;
+                ms.push(limit.deliver(text.as_bytes())?.as_secs_f64() * 1e3);
+                let next = step * u32::try_from(ms.len()).expect("at most as many");
+                std::thread::sleep(next.saturating_sub(began.elapsed()));
+            }
+            Ok(ms)
         });
         is_over.store(true, Ordering::Relaxed);
         measured
     })
 }
 
-/// The files that stay where they were put away: those before them are removed, because large ones would fill the image
-/// within seconds.
-const PUT_AWAY_KEPT: usize = 2_000;
-
-/// Moves every message out of the noisy outbox until the end.
-fn put_away(root: &Path, is_over: &AtomicBool) {
+/// Moves messages out of the noisy outbox until the end, so many a second.
+fn put_away(root: &Path, is_over: &AtomicBool, files_per_second: f64) {
     let agent = root.join("agents").join(hostile::AGENT);
-    let mut number = 0;
+    let (began, mut number) = (Instant::now(), 0);
     while !is_over.load(Ordering::Relaxed) {
+        let due = files_per_second * began.elapsed().as_secs_f64() - f64::from(number);
         let files = std::fs::read_dir(agent.join("outbox"));
         let files = files.into_iter().flatten().filter_map(std::io::Result::ok);
-        for file in files.filter(|file| file.path().extension() == Some("yaml".as_ref())) {
-            let away = |number| agent.join(format!("dead_letter/{number}"));
+        let files = files.filter(|file| file.path().extension() == Some("yaml".as_ref()));
+        for file in files.take(due as usize) {
             // Its writer may have removed it.
-            let _ = std::fs::rename(file.path(), away(number));
+            let _ = std::fs::rename(file.path(), agent.join(format!("dead_letter/{number}")));
             number += 1;
-            if number > PUT_AWAY_KEPT {
-                // A directory is small.
-                let _ = std::fs::remove_file(away(number - PUT_AWAY_KEPT - 1));
-            }
         }
         std::thread::sleep(PAUSE);
     }
@@ -205,18 +213,31 @@ fn lay(root: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Measures while the noise goes on, and ends it.
-fn during<T>(root: &Path, make: Make, measure: impl FnOnce() -> Result<T>) -> Result<T> {
+/// Measures while the noise goes on, and ends it. Returns how its files were taken as well.
+fn during<T>(root: &Path, make: Make, measure: impl FnOnce() -> Result<T>) -> (Result<T>, Taking) {
     let (is_over, is_laid) = (AtomicBool::new(false), AtomicBool::new(false));
     std::thread::scope(|scope| {
-        scope.spawn(|| make(&mut Noise::new(root, &is_over, &is_laid)));
+        let began = Instant::now();
+        let noise = scope.spawn(|| {
+            let mut noise = Noise::new(root, &is_over, &is_laid);
+            make(&mut noise);
+            noise.taken() as f64
+        });
         while !is_laid.load(Ordering::Relaxed) {
             std::thread::sleep(PAUSE);
         }
         std::thread::sleep(HEAD_START);
-        let measured = measure();
+        let (measuring, result) = (Instant::now(), measure());
+        let measured = measuring.elapsed();
         is_over.store(true, Ordering::Relaxed);
-        measured
+        let taken = noise.join();
+        let taken = taken.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        let files_per_second = taken / began.elapsed().as_secs_f64();
+        let taking = Taking {
+            files_per_second,
+            measured,
+        };
+        (result, taking)
     })
 }
 

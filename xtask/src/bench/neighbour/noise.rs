@@ -85,6 +85,11 @@ impl<'a> Noise<'a> {
         (!self.is_over.load(Ordering::Relaxed)).then_some(path)
     }
 
+    /// Returns the number of files that it wrote and that are no longer in its outbox.
+    pub(super) fn taken(&self) -> usize {
+        self.number.saturating_sub(self.waiting())
+    }
+
     fn waiting(&self) -> usize {
         std::fs::read_dir(self.outbox()).map_or(0, Iterator::count)
     }

@@ -1,6 +1,7 @@
 //! Everything that somebody has to act on, worst first, each with the command that fixes it.
 
 use std::collections::BTreeMap;
+use std::io::ErrorKind;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::PathBuf;
 
@@ -383,6 +384,10 @@ fn writable(alert: &Alert, commands: &FixCommands<'_>) -> FixCommand {
         Ok(data) if data.mode() & 0o300 == 0o300 => {
             let what = "shows the room that is left: free some, or fix what the error names";
             with_path("df -h", alert, what, commands)
+        }
+        Err(error) if error.kind() == ErrorKind::NotFound => {
+            let what = "as its owner or root: makes the directory again";
+            with_path("mkdir -p", alert, what, commands)
         }
         Ok(_) | Err(_) => permission(alert, commands),
     }

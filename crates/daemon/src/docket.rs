@@ -13,8 +13,8 @@ use message_schema::id::AgentName;
 use message_schema::limit::{MESSAGE_BYTES_MAX, PACKET_BYTES_MAX};
 use review::{Judgement, Record};
 use spool::{
-    Body, EntryDraft, FileName, Hint, Intake, OutboxFile, PacketRead, QUIET_MS, Rows, SpoolError,
-    Stamp, View,
+    EntryDraft, FileName, Hint, Intake, OutboxFile, PacketRead, QUIET_MS, Rows, SpoolError, Stamp,
+    View,
 };
 use workspace::clock::{self, Moment};
 use workspace::config::Config;
@@ -28,10 +28,6 @@ use crate::held::HeldMessages;
 
 /// The most messages that are judged and committed together.
 const BATCH_MAX: usize = 256;
-
-/// The bytes of messages and packets that fill a batch: large files take long, and mail should wait for one batch at
-/// most.
-const BATCH_BYTES_MAX: usize = 4 * 1024 * 1024;
 
 /// The most messages in memory at once before they are judged.
 const PORTION: usize = 4;
@@ -66,13 +62,16 @@ pub(crate) struct Docket {
     pub(crate) log_takes: LogTakes,
 }
 
-/// The limits of a batch besides its messages and bytes; an agent that writes meanwhile waits for the rest of it.
+/// The limits of a batch besides its messages; an agent that writes meanwhile waits for the rest of it.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct BatchLimits {
     /// The most time spent judging a batch.
     pub(crate) time: Duration,
     /// The most files that a batch makes. A refusal takes no time to judge, but makes three.
     pub(crate) files: usize,
+    /// The bytes of messages and packets that fill a batch, because large files take long to write. A message is large
+    /// if it has half of them, with its packet.
+    pub(crate) bytes: usize,
     /// True if an outbox that kept a batch busy rests before the next one.
     pub(crate) has_rests: bool,
 }
@@ -82,15 +81,17 @@ impl Default for BatchLimits {
         Self {
             time: Duration::MAX,
             files: usize::MAX,
+            bytes: 4 * 1024 * 1024,
             has_rests: false,
         }
     }
 }
 
 /// The rest of an outbox, as a multiple of the time it kept the daemon busy: three times if something in it was not
-/// accepted, once if more of its files are waiting. An agent whose files are refused gets at most a quarter of the
-/// daemon, and one that writes faster than the daemon reads gets half; the rest of the time is for the others.
-const REST_UNACCEPTED: u32 = 3;
+/// accepted or was large, once if more of its files are waiting. An agent whose files are refused or large gets at most a
+/// quarter of the daemon, and one that writes faster than the daemon reads gets half; the rest of the time is for the
+/// others.
+const REST_COSTLY: u32 = 3;
 const REST_BACKLOG: u32 = 1;
 
 /// The longest rest: a disk that stalls for seconds is not the writer's fault.
@@ -111,7 +112,7 @@ pub(crate) struct OpenBatch {
     files: usize,
     /// True if a writer waits only for this commit.
     is_awaited: bool,
-    /// The outboxes whose files are in the batch, and whether all of them were accepted.
+    /// The outboxes whose files are in the batch, and whether all of them were accepted and none was large.
     pub(crate) outboxes: BTreeMap<String, bool>,
 }
 
@@ -244,8 +245,10 @@ impl Docket {
         self.batch_bytes = 0;
         let began = Instant::now();
         let mut left = self.log_takes.files_max;
-        let BatchLimits { time, files, .. } = self.limits;
-        while left > 0 && self.batch_bytes < BATCH_BYTES_MAX && batch.files < files {
+        let BatchLimits {
+            time, files, bytes, ..
+        } = self.limits;
+        while left > 0 && self.batch_bytes < bytes && batch.files < files {
             let time_left = match batch.is_awaited {
                 true => time / TIME_ONCE_AWAITED,
                 false => time,
@@ -285,11 +288,14 @@ impl Docket {
         }
         for found in &taken.found {
             let seq = batch.next_seq(view.next_seq());
-            let is_productive = batch.outboxes.entry(found.agent.clone()).or_insert(true);
+            let is_cheap = batch.outboxes.entry(found.agent.clone()).or_insert(true);
+            let bytes_before = self.batch_bytes;
             match self.judge(found, view, seq, moment) {
                 Ok(NextStep::Commit(decided)) => {
                     let (draft, record) = *decided;
-                    *is_productive &= matches!(record, Record::Judged(Judgement::Accepted(_)));
+                    let is_large = self.batch_bytes - bytes_before >= self.limits.bytes / 2;
+                    *is_cheap &=
+                        !is_large && matches!(record, Record::Judged(Judgement::Accepted(_)));
                     self.forget(&found.agent, &found.file);
                     if found.may_grow {
                         batch.growing.insert(seq);
@@ -298,7 +304,7 @@ impl Docket {
                     batch.add(draft, record);
                 }
                 Ok(NextStep::LookAgain { at }) => {
-                    *is_productive = false;
+                    *is_cheap = false;
                     self.intake.give_time(found, at);
                 }
                 // An I/O error is no reason to refuse a message.
@@ -323,9 +329,9 @@ impl Docket {
         if !self.limits.has_rests {
             return;
         }
-        for (agent, is_productive) in outboxes {
-            let times = match is_productive {
-                false => REST_UNACCEPTED,
+        for (agent, is_cheap) in outboxes {
+            let times = match is_cheap {
+                false => REST_COSTLY,
                 true if self.intake.has_queued(agent) => REST_BACKLOG,
                 true => continue,
             };
@@ -362,7 +368,7 @@ impl Docket {
             outbox,
             user,
         };
-        self.batch_bytes += bytes(&found.body);
+        self.batch_bytes += found.body.bytes_read();
         let read = match judgement::read(submission) {
             Ok(read) => read,
             Err(stop) => return Ok(self.stopped(submission, None, stop, (seq, moment))),
@@ -550,13 +556,6 @@ pub(crate) fn on_the_roll<'a>(agents: &'a [AgentName], name: &str) -> Option<&'a
 
 fn is_review(message: &Message) -> bool {
     message.kind().is_some_and(|kind| kind.is_review())
-}
-
-fn bytes(body: &Body) -> usize {
-    match body {
-        Body::Message { bytes, .. } => bytes.len(),
-        Body::Unfit(_) => 0,
-    }
 }
 
 fn packet_bytes(packet: &PacketRead) -> usize {

@@ -233,13 +233,14 @@ impl Mailroom {
         Ok((mailroom, opened.recovery))
     }
 
-    /// Limits each batch to this time of judging and this many files, delivers at most this many files at a time, and
-    /// makes an outbox that keeps the daemon busy rest. Until this is called, only the size of a batch is limited, and
-    /// each batch is delivered whole.
-    pub fn limit_batches(&mut self, time: Duration, files: usize) {
+    /// Limits each batch to this time of judging, this many files and these bytes, delivers at most this many files at a
+    /// time, and makes an outbox that keeps the daemon busy rest. Until this is called, only the messages of a batch and
+    /// its bytes, 4 MiB, are limited, and each batch is delivered whole.
+    pub fn limit_batches(&mut self, time: Duration, files: usize, bytes: usize) {
         self.docket.limits = BatchLimits {
             time,
             files,
+            bytes,
             has_rests: true,
         };
         self.spool.limit_slices(files);

@@ -49,6 +49,9 @@ const BATCH_TIME: Duration = Duration::from_millis(4);
 /// The number of files to make after which a batch ends, because writing files takes longer than judging.
 const BATCH_FILES: usize = 128;
 
+/// The bytes of messages and packets after which a batch ends: a message of nearly the largest size is alone in its sync.
+const BATCH_BYTES: usize = 192 * 1024;
+
 /// The longest step through the outboxes or inboxes. However many agents there are, the loop then serves new writers.
 const STEP_TIME: Duration = Duration::from_millis(8);
 
@@ -211,7 +214,8 @@ impl<'r> Daemon<'r> {
     fn set_up(&mut self) -> Result<(), DaemonError> {
         self.start_watching();
         prove_room_for_files(PASS_FILES).map_err(DaemonError::Setup)?;
-        self.mailroom.limit_batches(BATCH_TIME, BATCH_FILES);
+        self.mailroom
+            .limit_batches(BATCH_TIME, BATCH_FILES, BATCH_BYTES);
         self.mailroom.limit_step_time(STEP_TIME);
         self.exporter = self.listen(self.mailroom.config())?;
         self.schedule.set(Duty::Sweep, Some(0));

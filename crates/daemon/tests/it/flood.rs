@@ -12,6 +12,9 @@ use crate::room::{Room, at};
 /// The number of files after which a batch ends, and the number delivered at a time.
 const FILES: usize = 64;
 
+/// The bytes after which a batch ends.
+const BYTES: usize = 192 * 1024;
+
 /// At most three changes each (create, write, rename) for a report, a notice and the original, with their cursors; two
 /// threads, each up to a group of 32 beyond its share, and the ledger.
 const CHANGES_MAX: u64 = 600;
@@ -33,7 +36,7 @@ fn flood() -> Flood {
     let disk = Arc::new(FaultyDisk::new("boot"));
     let opened = Mailroom::open_on(room.root(), Arc::clone(&disk) as _);
     let mut mailroom = opened.expect("a start").0;
-    mailroom.limit_batches(Duration::MAX, FILES);
+    mailroom.limit_batches(Duration::MAX, FILES, BYTES);
     mailroom.sweep().expect("a sweep");
     let mut flood = Flood {
         room,
@@ -87,6 +90,37 @@ fn a_pass_writes_no_more_than_its_share_and_the_backlog_stays_small() {
     assert_eq!(flood.mailroom.undelivered(), 0);
     let reports = std::fs::read_dir(flood.room.path("agents/mallory/dead_letter"));
     assert!(reports.expect("a directory").count() >= 1_000);
+}
+
+/// Puts a message of claude's with a comment of so many bytes into its outbox.
+fn ask_at_length(room: &Room, number: i64, comment: usize) {
+    room.ask("claude", "codex", &format!("q-{number}"));
+    let path = format!("agents/claude/outbox/q-{number}.yaml");
+    let text = std::fs::read_to_string(room.path(&path)).expect("a message");
+    room.put(&path, &format!("{text}# {}\n", "x".repeat(comment)));
+}
+
+#[test]
+fn a_large_message_ends_its_batch_and_its_outbox_rests() {
+    for (comment, passes_wanted, rests) in [(0, 1, false), (BYTES / 2, 2, true), (BYTES, 4, true)] {
+        let room = Room::new();
+        (0..4).for_each(|number| ask_at_length(&room, number, comment));
+        let mut mailroom = Mailroom::open(room.root()).expect("a start").0;
+        mailroom.limit_batches(Duration::MAX, FILES, BYTES);
+        mailroom.sweep().expect("a sweep");
+        let mut passes = 0;
+        while mailroom.unread() > 0 {
+            passes += 1;
+            mailroom.pass(at(passes)).expect("a pass");
+        }
+        assert_eq!(passes, passes_wanted, "{comment} bytes of comment each");
+        ask_at_length(&room, 4, 0);
+        mailroom.sweep().expect("a sweep");
+        mailroom.pass(at(passes)).expect("a pass");
+        assert_eq!(mailroom.unread(), usize::from(rests));
+        mailroom.pass(at(passes + 1)).expect("a pass");
+        assert_eq!(mailroom.unread(), 0);
+    }
 }
 
 #[test]

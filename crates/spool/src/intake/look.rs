@@ -86,6 +86,14 @@ impl Body {
         let digest = Digest::of(&bytes);
         Body::Message { bytes, digest }
     }
+
+    /// Returns the number of bytes that were read.
+    pub fn bytes_read(&self) -> usize {
+        match self {
+            Body::Message { bytes, .. } => bytes.len(),
+            Body::Unfit(_) => 0,
+        }
+    }
 }
 
 /// The intake's memory of a file between two looks.

@@ -25,6 +25,9 @@ const HOPELESS_MS: u64 = 800;
 /// turn for long.
 const LOOKS_MAX: usize = 256;
 
+/// The bytes of messages after which a call to `take` ends, so that its caller can stop behind a large one.
+const TAKEN_BYTES_MAX: usize = 128 * 1024;
+
 /// The pause between two files of one outbox that a writer has open, in milliseconds. Few of them are asked about every
 /// [`OPEN_MS`]; thousands take turns, so they cost no more than the few.
 const ASK_MS: u64 = 10;
@@ -253,7 +256,7 @@ impl Intake {
     }
 
     /// Takes up to `limit` finished files, one from each outbox in turn and the oldest of each first; fewer after 256
-    /// looks, even if more wait. The caller must commit each or give it time before the next call.
+    /// looks or 128 KiB, even if more wait. The caller must commit each or give it time before the next call.
     pub fn take(&mut self, view: &View<'_>, now: Now, limit: usize) -> Taken {
         let now = self.clock.read(now);
         self.resting.retain(|_, until| *until > now.mono);
@@ -264,16 +267,22 @@ impl Intake {
         };
         let mut dirs: BTreeMap<String, Dir> = BTreeMap::new();
         let mut round = self.waiting_after_last();
-        let mut looks = 0;
-        while taken.found.len() < limit && looks < LOOKS_MAX && !round.is_empty() {
+        let (mut looks, mut bytes) = (0, 0);
+        let is_over = |taken: &Taken, looks, bytes| {
+            taken.found.len() >= limit || looks >= LOOKS_MAX || bytes >= TAKEN_BYTES_MAX
+        };
+        while !is_over(&taken, looks, bytes) && !round.is_empty() {
             round.retain(|agent| {
-                if taken.found.len() >= limit || looks >= LOOKS_MAX {
+                if is_over(&taken, looks, bytes) {
                     return true;
                 }
                 looks += 1;
                 self.last.clone_from(agent);
                 match self.take_one(view, agent, &mut dirs, now) {
-                    Ok(Next::Found(found)) => taken.found.push(*found),
+                    Ok(Next::Found(found)) => {
+                        bytes += found.body.bytes_read();
+                        taken.found.push(*found);
+                    }
                     Ok(Next::Gone(file)) => taken.gone.push((agent.clone(), file)),
                     Ok(Next::Nothing) => {}
                     Err(error) => taken.errors.push(error),

@@ -8,7 +8,8 @@ use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use message_schema::id::{AgentName, PrNumber};
+use message_schema::envelope::MessageType;
+use message_schema::id::{AgentName, MessageId, PrNumber};
 use message_schema::limit::MESSAGE_BYTES_MAX;
 use message_schema::{Message, parse};
 use serde::Serialize;
@@ -219,6 +220,31 @@ impl AgentMailboxes {
         Ok(found)
     }
 
+    /// The message of this type with this id in one of these places, the first that has one. Reads the files that the
+    /// commands name after the id first, and then parses only those that can hold it: an inbox that nobody empties has
+    /// thousands of notices.
+    pub fn with_id(
+        &self,
+        places: &[MailboxPlace],
+        id: &MessageId,
+        kind: MessageType,
+    ) -> Option<MailboxEntry> {
+        let name = file_name(id);
+        let named = |place: &MailboxPlace| (self.directory(*place).join(&name), *place);
+        let others = places.iter().flat_map(|place| {
+            let names = self.names(*place).unwrap_or_default();
+            names.into_iter().map(|path| (path, *place))
+        });
+        let mut entries = places
+            .iter()
+            .map(named)
+            .chain(others)
+            .filter_map(|(path, place)| read_if(&path, place, |bytes| can_hold(bytes, id)));
+        entries.find(|entry| {
+            entry.id.as_deref() == Some(id.as_str()) && entry.kind.as_deref() == Some(kind.as_str())
+        })
+    }
+
     /// Takes a message from the inbox to work on it. If several workers try, one succeeds.
     pub fn take(&self, letter: &MailboxEntry) -> Result<PathBuf, MoveError> {
         self.to(&letter.path, MailboxPlace::Taken)
@@ -295,6 +321,17 @@ impl MailboxEntry {
     }
 }
 
+/// The name of a message's file. The daemon ignores names that begin with a dot, but an id may, so `_` goes before it.
+/// Other systems allow no colon in a name, so `=`, which no id contains, replaces it.
+pub fn file_name(id: &MessageId) -> String {
+    let hidden = if id.as_str().starts_with('.') {
+        "_"
+    } else {
+        ""
+    };
+    format!("{hidden}{}.yaml", id.as_str().replace(':', "="))
+}
+
 /// The file's own name or, for later tries, that name with a number before the extension.
 fn numbered(path: &Path, n: u32) -> OsString {
     if n == 1 {
@@ -322,8 +359,23 @@ fn is_message(path: &Path) -> bool {
     !is_hidden && !is_report && matches!(extension, Some("yaml" | "yml" | "json"))
 }
 
+/// False if no message of these bytes has this id: YAML can spell an id differently only with a backslash.
+fn can_hold(bytes: &[u8], id: &MessageId) -> bool {
+    bytes.contains(&b'\\')
+        || std::str::from_utf8(bytes).is_ok_and(|text| text.contains(id.as_str()))
+}
+
 /// Reads a message; `None` if it was moved or is not a file.
 fn read(path: &Path, place: MailboxPlace) -> Option<MailboxEntry> {
+    read_if(path, place, |_| true)
+}
+
+/// Reads a message if its bytes are wanted.
+fn read_if(
+    path: &Path,
+    place: MailboxPlace,
+    is_wanted: impl Fn(&[u8]) -> bool,
+) -> Option<MailboxEntry> {
     let read = regular_file::open(path).and_then(|file| {
         let data = file.metadata()?;
         let mut bytes = Vec::new();
@@ -343,6 +395,9 @@ fn read(path: &Path, place: MailboxPlace) -> Option<MailboxEntry> {
     if !data.is_file() || data.len() > MESSAGE_BYTES_MAX {
         let why = format!("it is not a regular file of at most {MESSAGE_BYTES_MAX} bytes");
         return Some(MailboxEntry::unreadable(path, place, why));
+    }
+    if !is_wanted(&bytes) {
+        return None;
     }
     let letter = match parse(&bytes) {
         Ok(message) => MailboxEntry::of(&message, path, place),
@@ -407,6 +462,8 @@ impl MailboxEntry {
 
 #[cfg(test)]
 mod tests {
+    use message_schema::envelope::ReviewKind;
+
     use super::*;
 
     #[test]
@@ -547,6 +604,48 @@ mod tests {
     }
 
     #[test]
+    fn a_message_is_found_by_its_id_however_it_is_spelled_and_its_file_named() {
+        let root = tempfile::tempdir().expect("a directory");
+        let me = "codex".parse().expect("a name");
+        let bag = AgentMailboxes::new(root.path(), &me);
+        let inbox = bag.directory(MailboxPlace::Inbox);
+        let taken = bag.directory(MailboxPlace::Taken);
+        std::fs::create_dir_all(&taken).expect("mailboxes");
+        for (path, text) in [
+            (inbox.join("r-1.yaml"), "id: r-2\ntype: review_request\n"),
+            (inbox.join("a.yaml"), "id: r-1\ntype: question\n"),
+            (
+                inbox.join("b.yaml"),
+                "id: \"r\\x2d3\"\ntype: review_request\n",
+            ),
+            (inbox.join("c.yaml"), "- r-4\n"),
+            (
+                taken.join("d.yaml"),
+                "{\"id\": \"r-1\", \"type\": \"review_request\"}",
+            ),
+            (taken.join("r-4.yaml"), "id: r-4\ntype: review_request\n"),
+        ] {
+            std::fs::write(path, text).expect("a file");
+        }
+        let file = |places: &[MailboxPlace], id: &str| {
+            let id = id.parse().expect("an id");
+            let found = bag.with_id(places, &id, MessageType::Review(ReviewKind::Request));
+            found.map(|entry| entry.path)
+        };
+        let all = [
+            MailboxPlace::Inbox,
+            MailboxPlace::Taken,
+            MailboxPlace::Archive,
+        ];
+        assert_eq!(file(&all, "r-1"), Some(taken.join("d.yaml")));
+        assert_eq!(file(&all, "r-2"), Some(inbox.join("r-1.yaml")));
+        assert_eq!(file(&all, "r-3"), Some(inbox.join("b.yaml")));
+        assert_eq!(file(&all, "r-4"), Some(taken.join("r-4.yaml")));
+        assert_eq!(file(&all, "r-5"), None);
+        assert_eq!(file(&all[..1], "r-4"), None);
+    }
+
+    #[test]
     fn a_file_whose_name_is_taken_gets_a_number() {
         let root = tempfile::tempdir().expect("a directory");
         let inbox = root.path().join("agents/codex/inbox");
@@ -568,5 +667,13 @@ mod tests {
         std::fs::write(root.path().join("agents/codex/archive"), "").expect("a file");
         let failed = bag.put_away(&taken);
         assert!(matches!(failed, Err(MoveError::Io { .. })), "{failed:?}");
+    }
+
+    #[test]
+    fn the_name_of_a_message_is_a_name_on_every_system_and_no_other_messages() {
+        let of = |id: &str| file_name(&MessageId::new(id).expect("an id"));
+        assert_eq!(of("req:86@1+2"), "req=86@1+2.yaml");
+        assert_eq!(of(".req-86"), "_.req-86.yaml");
+        assert_ne!(of("req:86"), of("req_86"));
     }
 }

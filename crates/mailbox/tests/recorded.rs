@@ -205,6 +205,24 @@ fn what_was_sent_before_is_found_by_its_id_whatever_its_file_is_called() {
 }
 
 #[test]
+fn what_a_command_sent_is_found_by_its_name_with_or_without_a_number() {
+    let root = workspace();
+    let sent = root.path().join("agents/claude/sent");
+    let found = |id: &str| {
+        let id = id.parse().expect("an id");
+        let before = sent_before::find_named(root.path(), &agent("claude"), &id);
+        before.expect("mailboxes").map(|message| message.path)
+    };
+    assert_eq!(found("req-86"), Some(sent.join("req-86.yaml")));
+    let numbered = sent.join("req-86.7.yaml");
+    std::fs::rename(sent.join("req-86.yaml"), &numbered).expect("renamed");
+    assert_eq!(found("req-86"), Some(numbered));
+    std::fs::rename(sent.join("req-87.yaml"), sent.join("other.yaml")).expect("renamed");
+    assert_eq!(found("req-87"), None);
+    assert_eq!(found("req"), None);
+}
+
+#[test]
 fn a_message_is_sent_once_under_its_id_and_its_fate_is_found_again() {
     let root = workspace();
     let me = agent("claude");

@@ -161,7 +161,7 @@ pub fn post(
     now: DateTime<Utc>,
 ) -> Result<(), NotPosted> {
     let me = &ask.reviewer;
-    if sent_before::find(root, me, id)
+    if sent_before::find_named(root, me, id)
         .map_err(|error| error.to_string())?
         .is_some()
     {

@@ -4,7 +4,8 @@
 use std::io;
 use std::path::Path;
 
-use mailbox::mailboxes::{AgentMailboxes, MailboxEntry, MailboxPlace};
+use mailbox::mailboxes::{AgentMailboxes, MailboxPlace};
+use message_schema::envelope::{MessageType, ReviewKind};
 use message_schema::id::{AgentName, CommitSha, MessageId};
 use review::{Review, ReviewKey};
 use runner::folder::{Folder, Launch};
@@ -24,6 +25,9 @@ use crate::mailroom::Mailroom;
 
 /// The seconds after its deadline at which the keeper ends an agent that the daemon did not end.
 const SLACK_S: i64 = 5;
+
+/// The type of the message that a command is started for.
+const REQUEST: MessageType = MessageType::Review(ReviewKind::Request);
 
 /// The text that an agent reads in place of a request that somebody removed.
 const NO_REQUEST: &str = "# The request has left your mailboxes; the brief has its content.\n";
@@ -220,48 +224,22 @@ fn template(root: &Path, agent: &AgentSection) -> io::Result<String> {
 /// The text of the request, wherever the agent has moved it; nothing if it is not delivered yet or is gone. The sender
 /// chose the file's name, so the agent gets a copy.
 pub(super) fn request(root: &Path, me: &AgentName, id: &MessageId) -> Option<String> {
-    letter(
-        root,
-        me,
-        id,
-        &[
-            MailboxPlace::Inbox,
-            MailboxPlace::Taken,
-            MailboxPlace::Archive,
-        ],
-    )
-    .map(|letter| letter.text)
+    let places = [
+        MailboxPlace::Inbox,
+        MailboxPlace::Taken,
+        MailboxPlace::Archive,
+    ];
+    let found = AgentMailboxes::new(root, me).with_id(&places, id, REQUEST);
+    found.map(|request| request.text)
 }
 
-/// Moves a request that is over into the archive of the agent that was started for it. Nobody else empties that inbox,
-/// and every start would read what is left in it.
+/// Moves a request that is over into the archive of the agent that was started for it: nobody else empties that inbox.
 pub(super) fn put_away(root: &Path, run: &Run) {
-    let me = run.agent();
-    if let Some(letter) = letter(
-        root,
-        me,
-        &run.request,
-        &[MailboxPlace::Inbox, MailboxPlace::Taken],
-    ) && let Err(error) = AgentMailboxes::new(root, me).put_away(&letter)
+    let mailboxes = AgentMailboxes::new(root, run.agent());
+    let places = [MailboxPlace::Inbox, MailboxPlace::Taken];
+    if let Some(request) = mailboxes.with_id(&places, &run.request, REQUEST)
+        && let Err(error) = mailboxes.put_away(&request)
     {
         tracing::warn!(review = %run.review, error = %chain(&error), "could not archive a request that is over");
     }
-}
-
-fn letter(
-    root: &Path,
-    me: &AgentName,
-    id: &MessageId,
-    places: &[MailboxPlace],
-) -> Option<MailboxEntry> {
-    let mailboxes = AgentMailboxes::new(root, me);
-    let letters = places
-        .iter()
-        .filter_map(|place| mailboxes.messages(*place).ok())
-        .flatten();
-    let mut meant = letters.filter(|letter| {
-        letter.id.as_deref() == Some(id.as_str())
-            && letter.kind.as_deref() == Some("review_request")
-    });
-    meant.next()
 }

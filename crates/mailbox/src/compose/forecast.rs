@@ -19,9 +19,9 @@ use workspace::directory;
 use workspace::index::LedgerIndex;
 
 use super::message::CheckedMessage;
-use super::outbox::file_name;
 use super::packet::MessagePacket;
 use super::review_status::ReviewStatus;
+use crate::mailboxes::file_name;
 
 /// The daemon's decision about a message, if it judged it now.
 #[derive(Debug, Serialize)]

@@ -11,8 +11,8 @@ use message_schema::Report;
 use message_schema::id::{AgentName, MessageId};
 use spool::Layout;
 
-use super::outbox;
 use super::packet::read;
+use crate::mailboxes::file_name;
 
 /// The pause between two looks at the files.
 const POLL: Duration = Duration::from_millis(10);
@@ -44,7 +44,7 @@ impl Lookout {
     /// Watches for the fate of the message with this id.
     pub fn new(root: &Path, agent: &AgentName, id: &MessageId) -> io::Result<Self> {
         let layout = Layout::new(root);
-        let file = outbox::file_name(id);
+        let file = file_name(id);
         let mut lookout = Self {
             outbox: layout.outbox(agent.as_str()).join(&file),
             sent: layout.sent(agent.as_str()),

@@ -11,6 +11,7 @@ use workspace::atomic_file::rename_new;
 
 use super::message::CheckedMessage;
 use super::packet::MessagePacket;
+use crate::mailboxes::file_name;
 
 /// The permissions that the daemon's user needs on a file, whatever the writer's umask.
 const OTHERS_READ: u32 = 0o440;
@@ -32,17 +33,6 @@ pub enum WriteError {
         /// The error of the operating system.
         source: io::Error,
     },
-}
-
-/// The name of a message's file. The daemon ignores names that begin with a dot, but an id may, so `_` goes before it.
-/// Other systems allow no colon in a name, so `=`, which no id contains, replaces it.
-pub fn file_name(id: &MessageId) -> String {
-    let hidden = if id.as_str().starts_with('.') {
-        "_"
-    } else {
-        ""
-    };
-    format!("{hidden}{}.yaml", id.as_str().replace(':', "="))
 }
 
 /// The path of the message with this id.
@@ -99,17 +89,4 @@ pub(super) fn write_new(path: &Path, bytes: &[u8]) -> io::Result<()> {
         let _ = std::fs::remove_file(&temporary);
     }
     written
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_name_of_a_message_is_a_name_on_every_system_and_no_other_messages() {
-        let of = |id: &str| file_name(&MessageId::new(id).expect("an id"));
-        assert_eq!(of("req:86@1+2"), "req=86@1+2.yaml");
-        assert_eq!(of(".req-86"), "_.req-86.yaml");
-        assert_ne!(of("req:86"), of("req_86"));
-    }
 }

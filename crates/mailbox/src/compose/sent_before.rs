@@ -11,8 +11,8 @@ use message_schema::{Message, ReadBody, coerce, parse};
 use serde_json::Value;
 use spool::{FileName, Layout};
 
-use super::outbox::file_name;
 use super::packet::read;
+use crate::mailboxes::file_name;
 
 /// A message sent before.
 #[derive(Clone, Debug)]
@@ -27,6 +27,30 @@ pub struct SentMessage {
 
 /// Finds the message that an agent sent under this id, whatever its file is called.
 pub fn find(root: &Path, agent: &AgentName, id: &MessageId) -> io::Result<Option<SentMessage>> {
+    find_among(root, agent, id, |_| true)
+}
+
+/// Finds the message that a command of ours sent under this id. Reads only files that are named after the id; `sent/` may
+/// hold tens of thousands of others.
+pub fn find_named(
+    root: &Path,
+    agent: &AgentName,
+    id: &MessageId,
+) -> io::Result<Option<SentMessage>> {
+    let name = file_name(id);
+    let stem = name.strip_suffix(".yaml").unwrap_or(&name).as_bytes();
+    find_among(root, agent, id, |path| {
+        let name = path.file_name().unwrap_or_default();
+        name.as_encoded_bytes().starts_with(stem)
+    })
+}
+
+fn find_among(
+    root: &Path,
+    agent: &AgentName,
+    id: &MessageId,
+    is_wanted: impl Fn(&Path) -> bool,
+) -> io::Result<Option<SentMessage>> {
     let layout = Layout::new(root);
     let (outbox, sent) = (layout.outbox(agent.as_str()), layout.sent(agent.as_str()));
     // A message that moves between the two searches is found by the second.
@@ -38,7 +62,7 @@ pub fn find(root: &Path, agent: &AgentName, id: &MessageId) -> io::Result<Option
         };
         let others = listed
             .filter_map(|entry| Some(entry.ok()?.path()))
-            .filter(|path| *path != likely && is_message(path));
+            .filter(|path| *path != likely && is_wanted(path) && is_message(path));
         for path in std::iter::once(likely.clone()).chain(others) {
             let text = read(&path)
                 .ok()

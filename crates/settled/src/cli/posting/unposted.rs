@@ -1,8 +1,8 @@
 //! The reason a message was not written, with what its sender may do instead.
 
 use mailbox::compose::draft::DraftError;
-use mailbox::compose::outbox::file_name;
 use mailbox::compose::post::PostError;
+use mailbox::mailboxes::file_name;
 use mailbox::my_reviews::{self, Move, MyReview};
 use message_schema::{Code, ReportedViolation};
 use validate_message::Violations;

@@ -10,8 +10,8 @@
 //!
 //! A checksum covers every byte and is compared before the byte is used.
 //!
-//! Only the index stays in memory. A lookup reads its page of the filter each time, which takes less than 2 µs from the
-//! kernel's cache: a filter that stayed would grow with the rows. Whoever looks up millions of rows keeps it meanwhile.
+//! Only the index stays in memory. Each lookup reads its page of the filter from the file, usually from the kernel's
+//! cache, because a filter in memory grows with the rows. A caller that looks up millions of rows can keep it in memory.
 
 use std::borrow::Cow;
 use std::io;

@@ -90,13 +90,13 @@ impl<'a> Folding<'a> {
         root: &OpenRoot,
         place: &LedgerPosition,
     ) -> Result<(), SpoolError> {
-        let made = self.write(root, place)?;
-        let mut rows = rows_of(root, made.seq)?;
-        rows.keep_filters()
+        let mut made = self.write(root, place)?;
+        Arc::get_mut(&mut made.rows)
+            .expect("nobody else has the new rows yet")
+            .keep_filters()
             .map_err(|source| root.error("read again", dirs::SNAPSHOTS.as_ref(), source))?;
-        let rows = Arc::new(rows);
-        self.fold.rest_on(&rows);
-        self.rows = Some(rows);
+        self.fold.rest_on(&made.rows);
+        self.rows = Some(made.rows);
         Ok(())
     }
 }

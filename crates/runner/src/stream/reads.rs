@@ -130,6 +130,7 @@ mod tests {
             "sed -n -i s/a/b/ src/a.rs",
             "sed -n -i p src/a.rs",
             "sed p src/a.rs",
+            "sed -n",
             "sed -n --in-place=.old s/a/b/ src/a.rs",
             "sed -n '' src/a.rs",
             "sed -n 0p src/a.rs",

@@ -117,6 +117,8 @@ fn of_text_the_last_is_kept_and_a_cut_is_told() {
         (said.text.as_str(), said.unreadable),
         ("all good\nPASS\n", None)
     );
+    let full = "x".repeat(SAID_MAX);
+    assert_eq!(whole(OutputFormat::Text, &full).unreadable, None);
     let flood = "x".repeat(SAID_MAX + 5);
     let said = whole(OutputFormat::Text, &flood);
     assert!(said.text.len() == SAID_MAX && said.unreadable.is_some());
@@ -485,6 +487,27 @@ fn an_answer_that_is_told_in_pieces_counts_once_and_a_helpers_beside_it() {
     assert_eq!(reader.finish().spend, whole);
 }
 
+#[test]
+fn of_endless_helpers_the_first_thousand_are_remembered() {
+    let mut reader = OutputReader::new(OutputFormat::Claude);
+    let mut read = |helper: u64| {
+        let line = format!(
+            "{{\"type\":\"assistant\",\"message\":{{\"id\":\"a\",\"usage\":{{\"input_tokens\":1}}}},\"parent_tool_use_id\":\"{helper}\"}}\n"
+        );
+        reader.read(line.as_bytes());
+        reader.spend().tokens
+    };
+    for helper in 1..=1_001 {
+        assert_eq!(read(helper), helper);
+    }
+    assert_eq!(read(1_000), 1_001, "its answer is known");
+    assert_eq!(
+        read(1_001),
+        1_002,
+        "its answer is forgotten, and counts again"
+    );
+}
+
 /// The end of a run without quota, as each program prints it, with the time to wait.
 #[test]
 fn the_quota_of_each_program_is_recognised_with_its_wait() {
@@ -509,6 +532,11 @@ fn the_quota_of_each_program_is_recognised_with_its_wait() {
         let why = unreadable.to_string();
         assert!(why.starts_with("its quota is used up: "), "{why}");
     }
+    // A limit that is not reached is no cause of whatever goes wrong later.
+    let allowed = r#"{"type":"rate_limit_event","rate_limit_info":{"status":"allowed","resetsAt":1771030800}}
+{"type":"result","subtype":"error_max_turns","is_error":true,"result":""}"#;
+    let unreadable = whole(OutputFormat::Claude, allowed).unreadable;
+    assert_eq!(unreadable.expect("no answer").cause(), None);
     // A warning before an answer is no failure.
     let warned = format!(
         "{}\n{CLAUDE}",

@@ -360,7 +360,7 @@ fn is_message(path: &Path) -> bool {
 }
 
 /// False if no message of these bytes has this id: YAML can spell an id differently only with a backslash.
-fn can_hold(bytes: &[u8], id: &MessageId) -> bool {
+pub(crate) fn can_hold(bytes: &[u8], id: &MessageId) -> bool {
     bytes.contains(&b'\\')
         || std::str::from_utf8(bytes).is_ok_and(|text| text.contains(id.as_str()))
 }

@@ -12,7 +12,7 @@ use serde_json::Value;
 use spool::{FileName, Layout};
 
 use super::packet::read;
-use crate::mailboxes::file_name;
+use crate::mailboxes::{can_hold, file_name};
 
 /// A message sent before.
 #[derive(Clone, Debug)]
@@ -64,10 +64,8 @@ fn find_among(
             .filter_map(|entry| Some(entry.ok()?.path()))
             .filter(|path| *path != likely && is_wanted(path) && is_message(path));
         for path in std::iter::once(likely.clone()).chain(others) {
-            let text = read(&path)
-                .ok()
-                .and_then(|bytes| String::from_utf8(bytes).ok());
-            let Some(text) = text.filter(|text| text.contains(id.as_str())) else {
+            let bytes = read(&path).ok().filter(|bytes| can_hold(bytes, id));
+            let Some(text) = bytes.and_then(|bytes| String::from_utf8(bytes).ok()) else {
                 continue;
             };
             if parse(text.as_bytes()).is_ok_and(|message| message.id().as_ref() == Some(id)) {
@@ -132,6 +130,21 @@ fn content(message: &Message) -> (Value, Option<Value>) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_id_that_is_spelled_with_an_escape_is_found() {
+        let root = tempfile::tempdir().expect("a directory");
+        let agent: AgentName = "codex".parse().expect("a name");
+        let sent = Layout::new(root.path()).sent(agent.as_str());
+        std::fs::create_dir_all(&sent).expect("a mailbox");
+        std::fs::write(sent.join("x.yaml"), "id: \"m\\x2d1\"\n").expect("a message");
+        let found = |id: &str| {
+            let id = id.parse().expect("an id");
+            find(root.path(), &agent, &id).expect("a search")
+        };
+        assert!(found("m-1").is_some_and(|found| found.accepted));
+        assert!(found("m-2").is_none());
+    }
 
     #[test]
     fn only_the_time_may_differ() {

@@ -6,6 +6,8 @@ use std::collections::BTreeMap;
 /// A duty that the clock drives; duties that are due together are done in this order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Duty {
+    /// Takes what the watcher saw of packets that change without a pause.
+    Hints,
     /// Lists every outbox, whatever the watcher says.
     Sweep,
     /// Judges, commits and delivers, keeps deadlines, and tends the commands of agents.

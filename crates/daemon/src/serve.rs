@@ -267,6 +267,7 @@ impl<'r> Daemon<'r> {
 
     fn perform(&mut self, duty: Duty, now: Moment) -> Result<(), DaemonError> {
         match duty {
+            Duty::Hints => self.take_hints(),
             Duty::Sweep => {
                 let at = self.sweep(now)?;
                 self.schedule.set(duty, Some(at));

@@ -40,6 +40,8 @@ pub struct Seen {
     pub lost: Vec<PathBuf>,
     /// True if events were lost, so that only a sweep can find what happened.
     pub sweep: bool,
+    /// True if further changes in a hushed directory ring no bell until the next call: the caller sets a time for it.
+    pub is_hushed: bool,
 }
 
 /// Watches directories.
@@ -77,6 +79,8 @@ struct Pinned {
     lost: HashSet<PathBuf>,
     /// Directories that were removed, or possibly renamed away.
     gone: HashSet<PathBuf>,
+    /// The directory whose hints ring no bell.
+    hushed: Option<PathBuf>,
     sweep: bool,
 }
 
@@ -164,17 +168,39 @@ impl Watch {
     /// Takes at most `most` of the hints seen so far, of each directory its share, and rings again for the others. The
     /// removal of a watched directory needs a sweep.
     pub fn take(&mut self, most: usize) -> Seen {
+        self.take_with(most, None)
+    }
+
+    /// Does the same. If it takes more than one file of this directory, further changes there ring no bell until the next
+    /// call; all others do. Otherwise a program that changes packets without a pause would wake the daemon without a
+    /// pause, and the two would leave no core to anybody else.
+    pub fn take_hushing(&mut self, most: usize, directory: &Path) -> Seen {
+        self.take_with(most, Some(directory))
+    }
+
+    fn take_with(&mut self, most: usize, patient: Option<&Path>) -> Seen {
         let mut pinned = self.board.pinned();
+        let hints = pinned.take_turns(most);
+        let hushed = patient.filter(|patient| {
+            let of_patient = hints.iter().filter(|(directory, ..)| directory == patient);
+            of_patient.count() > 1
+        });
+        pinned.hushed = hushed.map(Path::to_owned);
         let mut seen = Seen {
-            hints: pinned.take_turns(most),
+            hints,
             lost: pinned.lost.drain().collect(),
             sweep: std::mem::take(&mut pinned.sweep),
+            is_hushed: hushed.is_some(),
         };
         for directory in pinned.gone.drain() {
             // The watch ended with the directory, even if another one has its name and number by now.
             seen.sweep |= self.watched.remove(&directory).is_some();
         }
-        if !pinned.directories.is_empty() {
+        if pinned
+            .directories
+            .keys()
+            .any(|directory| pinned.rings(directory))
+        {
             self.board.bell.notify_one();
         }
         seen
@@ -204,10 +230,12 @@ impl Board {
                 Some(hint) => {
                     let mut paths = event.paths;
                     paths.retain(|path| (self.is_wanted)(path));
-                    if paths.is_empty() {
+                    let mut directories = paths.iter().filter_map(|path| path.parent());
+                    let rings = directories.any(|directory| pinned.rings(directory));
+                    pinned.note(paths, hint);
+                    if !rings {
                         return;
                     }
-                    pinned.note(paths, hint);
                 }
                 None => return,
             },
@@ -219,6 +247,10 @@ impl Board {
 }
 
 impl Pinned {
+    fn rings(&self, directory: &Path) -> bool {
+        self.hushed.as_deref() != Some(directory)
+    }
+
     fn note(&mut self, paths: Vec<PathBuf>, hint: Hint) {
         for path in paths {
             let (Some(directory), Some(name)) = (path.parent(), path.file_name()) else {
@@ -444,6 +476,39 @@ mod tests {
         watch.board.pin(Ok(finished("/o/a.yaml")));
         assert!(pin!(watch.rings()).poll(&mut context).is_ready());
         assert_eq!(names(&watch.take(10)), ["a.yaml"]);
+    }
+
+    #[test]
+    fn a_hushed_directory_rings_no_bell_and_is_taken_with_whatever_else_rings() {
+        let mut watch = Watch::blind();
+        let packets = Path::new("/packets");
+        let rings = |watch: &Watch| {
+            let mut context = Context::from_waker(Waker::noop());
+            pin!(watch.rings()).poll(&mut context).is_ready()
+        };
+        let pin = |watch: &Watch, names: &[&str]| {
+            let events = names.iter().map(|name| finished(name));
+            events.for_each(|event| watch.board.pin(Ok(event)));
+        };
+        pin(&watch, &["/packets/1"]);
+        assert!(rings(&watch) && !watch.take_hushing(10, packets).is_hushed);
+        pin(&watch, &["/packets/1", "/packets/2", "/packets/3"]);
+        assert!(rings(&watch), "one is no crowd");
+        let seen = watch.take_hushing(2, packets);
+        assert_eq!((seen.hints.len(), seen.is_hushed), (2, true));
+        assert!(!rings(&watch), "the third can wait");
+        pin(&watch, &["/packets/4"]);
+        assert!(!rings(&watch), "and the fourth");
+        pin(&watch, &["/o/a.yaml"]);
+        assert!(rings(&watch));
+        let seen = watch.take_hushing(10, packets);
+        assert_eq!(names(&seen), ["a.yaml", "3", "4"]);
+        assert!(seen.is_hushed);
+        pin(&watch, &["/packets/5"]);
+        assert!(!rings(&watch));
+        assert!(!watch.take_hushing(10, packets).is_hushed);
+        pin(&watch, &["/packets/6"]);
+        assert!(rings(&watch), "the crowd is gone");
     }
 
     /// Waits for a hint about this file, forever if none comes; earlier files may ring late.

@@ -67,7 +67,8 @@ impl Housekeeping {
         self.config = config;
     }
 
-    /// Starts a task that is due. Call it when there is nothing else to do and everything that can be synced is durable.
+    /// Starts a task that is due. Call it when there is nothing else to do and what can be synced is durable, or when a
+    /// checkpoint has just ended.
     pub(crate) fn rest(&mut self, spool: &mut Spool, docket: &mut Docket, moment: Moment) {
         if let Some(finished) = self.poll() {
             finished.handle(docket);

@@ -22,8 +22,8 @@ use message_schema::id::AgentName;
 use review::{EventRecord, Judgement, Record, State};
 use rustix::fs::Mode;
 use spool::{
-    Committed, Disk, FileName, Fold, Homes, Layout, Opened, Os, PresenceMemory, Recovery, Spool,
-    SpoolError,
+    Checkpoint, Committed, Disk, FileName, Fold, Homes, Layout, Opened, Os, PresenceMemory,
+    Recovery, Spool, SpoolError, SyncedCheckpoint,
 };
 use workspace::clock::Moment;
 use workspace::config::{Config, ConfigError};
@@ -131,6 +131,8 @@ pub struct Mailroom {
     /// The messages and events that this host judged and the ledger took since the mailroom was opened.
     judged: Pass,
     pub(crate) meter: Meter,
+    /// When the last checkpoint began, on the meter's clock.
+    checkpoint_began: Duration,
 }
 
 impl Mailroom {
@@ -226,6 +228,7 @@ impl Mailroom {
             shared: sharing.map(|sharing| SharedLedger::new(sharing, known, last, past)),
             judged: Pass::default(),
             meter: Meter::start(),
+            checkpoint_began: Duration::ZERO,
         };
         mailroom.call_the_roll(StepEnd(None))?;
         // A start without a snapshot has needed several times what serving needs.
@@ -443,8 +446,8 @@ impl Mailroom {
         self.waits = Fairness::default();
     }
 
-    /// Starts a task of housekeeping that is due. Call it when there is nothing else to do and everything that can be
-    /// synced is durable.
+    /// Starts a task of housekeeping that is due. Call it when there is nothing else to do and what can be synced is
+    /// durable, or when a checkpoint has just ended.
     pub fn rest(&mut self, moment: Moment) {
         self.housekeeping
             .rest(&mut self.spool, &mut self.docket, moment);
@@ -460,9 +463,14 @@ impl Mailroom {
         self.housekeeping.wants_rest(&self.spool)
     }
 
-    /// True if the next checkpoint syncs the whole file system, and so waits for everything that others wrote there.
-    pub fn syncs_whole_disk(&self) -> bool {
-        self.spool.syncs_whole_disk()
+    /// True if a checkpoint has something to do, apart from one that has begun.
+    pub fn wants_checkpoint(&self) -> bool {
+        self.spool.wants_checkpoint()
+    }
+
+    /// True if so much was delivered that a checkpoint should begin without a quiet moment.
+    pub fn wants_checkpoint_soon(&self) -> bool {
+        self.spool.wants_checkpoint_soon()
     }
 
     fn state(&self) -> &State {
@@ -476,12 +484,35 @@ impl Mailroom {
         Ok(())
     }
 
-    /// Makes everything delivered so far survive a power cut.
+    /// Makes everything delivered so far survive a power cut; returns when that is done.
     pub fn checkpoint(&mut self) -> Result<(), SpoolError> {
-        let began = self.meter.now();
-        self.spool.checkpoint()?;
-        self.meter
-            .took(TimedTask::Checkpoint, self.meter.since(began));
+        self.checkpoint_began = self.meter.now();
+        let ended = self.spool.checkpoint();
+        self.checkpointed(ended)
+    }
+
+    /// Begins a checkpoint of everything delivered so far, for another thread, if there is anything. It hurries once
+    /// `is_awaited` is set.
+    pub fn begin_checkpoint(
+        &mut self,
+        is_awaited: &Arc<AtomicBool>,
+    ) -> Result<Option<Checkpoint>, SpoolError> {
+        self.checkpoint_began = self.meter.now();
+        self.spool.begin_checkpoint(is_awaited)
+    }
+
+    /// Ends a checkpoint that was begun.
+    pub fn end_checkpoint(&mut self, synced: SyncedCheckpoint) -> Result<(), SpoolError> {
+        let ended = self.spool.end_checkpoint(synced);
+        self.checkpointed(ended)
+    }
+
+    fn checkpointed(&mut self, ended: Result<(), SpoolError>) -> Result<(), SpoolError> {
+        ended?;
+        self.meter.took(
+            TimedTask::Checkpoint,
+            self.meter.since(self.checkpoint_began),
+        );
         Ok(())
     }
 

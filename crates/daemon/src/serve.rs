@@ -1,6 +1,6 @@
 //! Runs the main loop: it wakes the mailroom on events, on time and at the end.
 
-mod flush;
+mod checkpoint;
 mod once;
 mod outboxes;
 mod recovered;
@@ -58,8 +58,8 @@ const STEP_TIME: Duration = Duration::from_millis(8);
 /// The number of files that the runtime and its signal handlers open.
 const RUNTIME_FILES: usize = 8;
 
-/// The number of files that a pass over one agent's mail has open at once, with some to spare.
-const PASS_FILES: usize = 10;
+/// The number of files that a pass over one agent's mail and a checkpoint beside it have open at once, with some to spare.
+const PASS_FILES: usize = 14;
 
 /// An error that stops the daemon.
 #[derive(Debug, thiserror::Error)]
@@ -166,9 +166,7 @@ struct Daemon<'r> {
     /// Called once the first sweep has seen every outbox.
     ready: Option<Ready<'r>>,
     supervisor: Supervisor,
-    flush: flush::Flush,
-    /// The reason why the last checkpoint failed; a failure is logged once until it is over.
-    unsynced: Option<String>,
+    checkpoints: checkpoint::Checkpoints,
     /// The server of the metrics, if there is one.
     exporter: Option<Exporter>,
 }
@@ -204,8 +202,7 @@ impl<'r> Daemon<'r> {
             report_at: 0,
             ready: None,
             supervisor: Supervisor::from_environment(),
-            flush: flush::Flush::default(),
-            unsynced: None,
+            checkpoints: checkpoint::Checkpoints::default(),
             exporter: None,
         })
     }
@@ -294,7 +291,7 @@ impl<'r> Daemon<'r> {
                 Err(error) => return Err(error.into()),
             },
             Duty::Checkpoint => {
-                let again = self.checkpoint_flushed(now)?;
+                let again = self.checkpoint_beside(now)?;
                 self.schedule.set(duty, again);
             }
             Duty::Beat => self.supervisor.beat(now.mono),
@@ -302,12 +299,13 @@ impl<'r> Daemon<'r> {
         Ok(())
     }
 
-    /// Postpones the checkpoint, so that one sync serves deliveries in a row. If a snapshot is due, it is not
-    /// postponed: a snapshot needs a checkpoint, and without one memory and the next start would grow for as long as
-    /// mail keeps coming.
+    /// Postpones the checkpoint, so that one sync serves deliveries in a row. One that is running is not postponed, nor
+    /// one of many files, nor one that a snapshot waits for: without it memory and the next start would grow for as long
+    /// as mail keeps coming.
     fn put_off_checkpoint(&mut self, now: Moment) {
         let at = now.mono + IDLE_MS;
-        if self.mailroom.wants_rest() {
+        let is_many = self.mailroom.wants_checkpoint_soon();
+        if self.checkpoints.is_running() || is_many || self.mailroom.wants_rest() {
             self.schedule.no_later(Duty::Checkpoint, at);
         } else {
             self.schedule.set(Duty::Checkpoint, Some(at));
@@ -328,7 +326,7 @@ impl<'r> Daemon<'r> {
     /// The time until the next duty, unless something happens first.
     fn pause(&mut self, now: Moment) -> Duration {
         // An agent that closes its mailbox keeps its files unsynced for as long as it likes: nothing else waits for it.
-        if self.schedule.at(Duty::Checkpoint).is_none() || self.unsynced.is_some() {
+        if self.schedule.at(Duty::Checkpoint).is_none() || self.checkpoints.unsynced.is_some() {
             self.mailroom.rest(now);
         }
         let wakeups = [
@@ -348,28 +346,9 @@ impl<'r> Daemon<'r> {
         self.runner.stop();
         self.mailroom.finish(self.clock.read())?;
         // An agent that closed its mailbox makes this fail; the next start looks for what may be missing.
-        self.checkpoint()?;
+        self.checkpoint_now()?;
         self.mailroom.close();
         Ok(())
-    }
-
-    /// Makes deliveries durable; returns when to try again if that could not begin.
-    fn checkpoint(&mut self) -> Result<Option<u64>, SpoolError> {
-        match self.mailroom.checkpoint() {
-            Ok(()) => {
-                self.unsynced = None;
-                Ok(None)
-            }
-            Err(error) if error.is_retryable() => {
-                let why = chain(&error);
-                if self.unsynced.as_ref() != Some(&why) {
-                    tracing::warn!(error = %why, "could not sync delivered files; will retry");
-                    self.unsynced = Some(why);
-                }
-                Ok(Some(self.clock.read().mono + RETRY_MS))
-            }
-            Err(error) => Err(error),
-        }
     }
 
     /// Makes one pass and ends the waits whose deadline has come.

@@ -55,7 +55,7 @@ pub use crate::root::NameListing;
 pub use crate::snapshot::check::{Agreement, verify_with};
 pub use crate::snapshot::make::{SnapshotInfo, SnapshotMaker};
 pub use crate::snapshot::{Fold, PassedOver};
-pub use crate::spool::{Committed, Spool};
+pub use crate::spool::{Checkpoint, Committed, Spool, SyncedCheckpoint};
 pub use crate::status::{has_delivered, is_served};
 pub use crate::tail::{Since, Tail};
 pub use crate::view::View;

@@ -66,6 +66,17 @@ impl OpenRoot {
         })
     }
 
+    /// Returns the same directory for another thread, even if something else has its path now.
+    pub(crate) fn try_clone(&self) -> Result<OpenRoot, SpoolError> {
+        let handle = self.handle.try_clone();
+        Ok(OpenRoot {
+            disk: Arc::clone(&self.disk),
+            layout: self.layout.clone(),
+            handle: handle.map_err(SpoolError::io("open", self.layout.root()))?,
+            boot: self.boot.clone(),
+        })
+    }
+
     /// Returns the full path, for errors.
     pub(crate) fn path(&self, relative: &Path) -> PathBuf {
         self.layout.root().join(relative)

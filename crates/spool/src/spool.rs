@@ -4,8 +4,9 @@ use std::collections::BTreeSet;
 use std::ops::Deref;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
-use crate::delivery::{Lanes, Parked, Pass};
+use crate::delivery::{Begun, Lanes, Parked, Pass, SyncOutcome};
 use crate::layout::{self, Layout};
 use crate::ledger::{Ledger, is_gone};
 use crate::lock::LockGuard;
@@ -42,6 +43,25 @@ pub struct Spool {
     pub(crate) slice_max: usize,
     /// Held as long as the spool lives.
     pub(crate) _lock: LockGuard,
+}
+
+/// A checkpoint that was begun, for another thread: deliveries go on meanwhile.
+pub struct Checkpoint {
+    root: OpenRoot,
+    begun: Begun,
+    /// Somebody waits for it.
+    is_awaited: Arc<AtomicBool>,
+}
+
+/// A checkpoint that was synced or failed, to be given back with [`Spool::end_checkpoint`].
+#[derive(Debug)]
+pub struct SyncedCheckpoint(SyncOutcome);
+
+impl Checkpoint {
+    /// Makes durable what was delivered when the checkpoint began, and notes it in the cursors. May take seconds.
+    pub fn sync(self) -> SyncedCheckpoint {
+        SyncedCheckpoint(self.begun.sync(&self.root, &self.is_awaited))
+    }
 }
 
 impl Spool {
@@ -199,20 +219,55 @@ impl Spool {
         Ok(pass)
     }
 
-    /// Makes everything delivered so far survive a power cut and notes that in the cursors. For idle moments and the
-    /// end.
+    /// Makes everything delivered so far survive a power cut and notes that in the cursors; returns when that is done. For
+    /// the end. Fails, to be retried, while a checkpoint that was begun has not ended.
     pub fn checkpoint(&mut self) -> Result<(), SpoolError> {
         self.ledger.stopped()?;
-        self.lanes.checkpoint(&self.root).inspect_err(|error| {
+        match self.lanes.begin_checkpoint(&self.root)? {
+            Some(begun) => self.end(begun.sync(&self.root, &AtomicBool::new(true))),
+            None => Ok(()),
+        }
+    }
+
+    /// Begins a checkpoint of everything delivered so far, if there is anything. It has an effect once
+    /// [`Spool::end_checkpoint`] gets it back; if that never happens, there is no other one. Set `is_awaited` to have it
+    /// hurry: it then writes what others wrote to the same disk as well.
+    pub fn begin_checkpoint(
+        &mut self,
+        is_awaited: &Arc<AtomicBool>,
+    ) -> Result<Option<Checkpoint>, SpoolError> {
+        self.ledger.stopped()?;
+        let root = self.root.try_clone()?;
+        let begun = self.lanes.begin_checkpoint(&self.root)?;
+        Ok(begun.map(|begun| Checkpoint {
+            root,
+            begun,
+            is_awaited: Arc::clone(is_awaited),
+        }))
+    }
+
+    /// Ends a checkpoint. Fails like [`Spool::checkpoint`].
+    pub fn end_checkpoint(&mut self, synced: SyncedCheckpoint) -> Result<(), SpoolError> {
+        self.ledger.stopped()?;
+        self.end(synced.0)
+    }
+
+    fn end(&mut self, ended: SyncOutcome) -> Result<(), SpoolError> {
+        self.lanes.end_checkpoint(ended).inspect_err(|error| {
             if !error.is_retryable() {
                 self.ledger.stop(error);
             }
         })
     }
 
-    /// Returns whether the next checkpoint syncs the whole file system with one call.
-    pub fn syncs_whole_disk(&self) -> bool {
-        self.lanes.syncs_whole_disk()
+    /// Returns whether a checkpoint has something to do, apart from one that has begun.
+    pub fn wants_checkpoint(&self) -> bool {
+        self.lanes.is_touched()
+    }
+
+    /// Returns whether so much was delivered that a checkpoint should begin without a quiet moment.
+    pub fn wants_checkpoint_soon(&self) -> bool {
+        self.lanes.has_touched_many()
     }
 
     /// Fails, not to be retried, if somebody else moved, removed or changed the root or the ledger: nobody would look

@@ -1,39 +1,82 @@
-//! Remembers what was touched since the last checkpoint, and makes it durable.
+//! Remembers what was touched since the last checkpoint, and makes it durable. A checkpoint may take seconds; whoever
+//! begins one can deliver on while another thread syncs.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use rustix::io::Errno;
 
 use super::Lane;
+use super::note::{CursorNote, Pos, Slot};
 use crate::root::{Dir, DirState, OpenRoot};
 use crate::{FileName, SpoolError, dirs, layout};
-use disk::{self, FileKind, Handle, OpenMode};
+use disk::{self, FileKind, OpenMode};
 
 /// The number of touched files after which a power cut would make the next start slow.
 const TOUCHED_MAX: usize = 32_768;
 
-/// Above this many files, one sync of the whole file system is cheaper than one per file. Systems without such a call
-/// keep the whole list.
-const FILES_MAX: usize = if cfg!(target_os = "linux") {
+/// The number of touched files after which a checkpoint does not wait for a quiet moment: their names are still known.
+const MANY: usize = 2_048;
+
+/// The number of files whose names are kept, to be synced one by one. Systems that cannot sync a whole file system keep
+/// all.
+const NAMES_MAX: usize = if cfg!(target_os = "linux") {
+    8_192
+} else {
+    usize::MAX
+};
+
+/// Up to this many files, syncing one by one is faster than one sync of the whole file system.
+const FEW: usize = if cfg!(target_os = "linux") {
     64
 } else {
-    1 << 30
+    usize::MAX
 };
 
 /// The files, directories and lanes that a power cut could still undo.
 #[derive(Debug, Default)]
 pub(crate) struct Touched {
-    files: Vec<(PathBuf, FileName)>,
-    count: usize,
-    /// The value of `count` when the last checkpoint began to sync.
-    tried: usize,
-    dirs: BTreeSet<PathBuf>,
-    pub(crate) lanes: BTreeSet<Lane>,
+    /// The directories with changed names, each with its new files; `None` if their names are not kept.
+    dirs: BTreeMap<PathBuf, Option<Vec<FileName>>>,
+    /// The number of files touched since the last checkpoint began to sync.
+    pub(super) new: usize,
+    /// The number of files with names that are kept, without those of lanes that could not be synced.
+    named: usize,
+    pub(super) lanes: BTreeSet<Lane>,
 }
 
 /// A directory that could not be opened, and the error: changes in it are not durable.
 type Closed = (PathBuf, SpoolError);
+
+/// A checkpoint that has begun: what was touched until then, and how far each lane had come. What is delivered meanwhile
+/// belongs to the next one.
+#[derive(Debug)]
+pub(crate) struct Begun {
+    pub(super) touched: Touched,
+    pub(super) lanes: Vec<DurableNote>,
+    pub(super) cursors_made: bool,
+}
+
+/// The line of a cursor that says how far a lane survives a power cut.
+#[derive(Debug)]
+pub(super) struct DurableNote {
+    pub(super) lane: Lane,
+    pub(super) slot: Slot,
+    pub(super) pos: Pos,
+}
+
+/// A checkpoint that was synced, or failed.
+#[derive(Debug)]
+pub(crate) struct SyncOutcome {
+    pub(super) result: Result<(), SpoolError>,
+    /// What is still not durable.
+    pub(super) left: Touched,
+    /// What the cursors say now.
+    pub(super) noted: Vec<DurableNote>,
+    /// True if new cursors may not be durable.
+    pub(super) cursors_made: bool,
+}
 
 impl Touched {
     /// Notes that a lane works in this directory.
@@ -50,128 +93,249 @@ impl Touched {
 
     /// Notes that names in this directory changed.
     pub(crate) fn dir(&mut self, dir: &Path) {
-        if !self.dirs.contains(dir) {
-            self.dirs.insert(dir.to_owned());
+        self.names(dir);
+    }
+
+    fn names(&mut self, dir: &Path) -> &mut Option<Vec<FileName>> {
+        if !self.dirs.contains_key(dir) {
+            self.dirs.insert(dir.to_owned(), Some(Vec::new()));
         }
+        self.dirs.get_mut(dir).expect("it is there now")
     }
 
     /// Notes a new file.
     pub(crate) fn file(&mut self, dir: &Path, name: &FileName) {
-        self.count += 1;
-        if self.count <= FILES_MAX {
-            self.files.push((dir.to_owned(), name.clone()));
-        }
+        self.file_under(dir, [name.clone()]);
     }
 
     /// Notes a file that an earlier process made or found and may not have synced, under every name it may have.
     pub(crate) fn file_before(&mut self, dir: &Path, file: &FileName, seq: u64) {
-        self.count += 1;
-        if self.count <= FILES_MAX {
-            self.files
-                .extend(file.variants(seq).map(|name| (dir.to_owned(), name)));
+        self.file_under(dir, file.variants(seq));
+    }
+
+    fn file_under(&mut self, dir: &Path, possible: impl IntoIterator<Item = FileName>) {
+        self.new += 1;
+        let has_room = self.named < NAMES_MAX;
+        let names = self.names(dir);
+        if !has_room {
+            *names = None;
+        } else if let Some(names) = names {
+            names.extend(possible);
+            self.named += 1;
         }
     }
 
-    /// Adds what another thread touched.
+    /// Adds what another thread touched, or what an earlier checkpoint left.
     pub(crate) fn merge(&mut self, other: Touched) {
-        self.count += other.count;
-        // Above this number files are not synced one by one, so their names are not needed.
-        if self.count <= FILES_MAX {
-            self.files.extend(other.files);
+        self.new += other.new;
+        self.named += other.named;
+        let has_room = self.named <= NAMES_MAX;
+        for (dir, names) in other.dirs {
+            let known = self.names(&dir);
+            match names {
+                Some(names) if has_room || names.is_empty() => {
+                    known
+                        .iter_mut()
+                        .for_each(|known| known.extend_from_slice(&names));
+                }
+                _ => *known = None,
+            }
         }
-        self.dirs.extend(other.dirs);
         self.lanes.extend(other.lanes);
     }
 
     /// Returns whether a checkpoint is due even without a quiet moment.
-    pub(super) fn is_checkpoint_due(&self) -> bool {
-        self.count >= self.tried + TOUCHED_MAX
+    pub(super) fn is_due(&self) -> bool {
+        self.new >= TOUCHED_MAX
     }
 
-    /// Returns whether one sync of the whole file system is cheaper than one per file.
+    /// Returns whether so many files were touched that a checkpoint should begin without a quiet moment.
     pub(super) fn is_many(&self) -> bool {
-        self.count > FILES_MAX
+        self.new >= MANY
     }
 
     /// Makes everything durable except in directories that cannot be opened, and returns those: their owner may have
     /// closed them, and no other mail waits for that. After an error that is not retryable, bytes may be lost, and only
     /// a new start looks for them.
-    pub(super) fn sync(&mut self, root: &OpenRoot) -> Result<Vec<Closed>, SpoolError> {
-        self.tried = self.count;
-        let mut dirs = Vec::new();
+    ///
+    /// Files are synced one by one as long as nobody waits: one call for the whole file system writes a flood's bytes at
+    /// once, and every commit of the ledger waits for them.
+    fn sync(
+        &mut self,
+        root: &OpenRoot,
+        is_awaited: &AtomicBool,
+    ) -> Result<Vec<Closed>, SpoolError> {
+        self.new = 0;
+        let mut ahead: usize = self.dirs.values().flatten().map(Vec::len).sum();
+        let mut file_systems = FileSystems::default();
         let mut closed = Vec::new();
-        for path in &self.dirs {
-            match root.dir_if_there(path) {
-                Ok(dir) => dirs.extend(dir.map(|dir| (path, dir))),
-                Err(error) => closed.push((path.clone(), error)),
+        for (path, names) in &self.dirs {
+            let dir = match root.dir_if_there(path) {
+                Ok(Some(dir)) => dir,
+                Ok(None) => continue,
+                Err(error) => {
+                    closed.push((path.clone(), error));
+                    continue;
+                }
+            };
+            let names = names.as_deref();
+            let mut whole = names.is_none().then_some(None);
+            for name in names.unwrap_or_default() {
+                if whole.is_none() && is_awaited.load(Ordering::Relaxed) && ahead > FEW {
+                    whole = Some(None);
+                }
+                if whole.is_none() {
+                    whole = sync_file(root, &dir, name)?.map(Some);
+                }
+                ahead -= 1;
+            }
+            if let Some(why) = whole {
+                file_systems.add(root, dir, why)?;
+            } else {
+                root.disk
+                    .sync_dir(&dir.handle)
+                    .map_err(SpoolError::fatal("sync", root.path(path)))?;
             }
         }
-        if self.is_many() {
-            sync_file_systems(root, dirs)?;
-            return Ok(closed);
-        }
-        for (path, name) in &self.files {
-            let Some((_, dir)) = dirs.iter().find(|(known, _)| *known == path) else {
-                continue;
-            };
-            sync_file(root, dir, name)?;
-        }
-        for (path, dir) in &dirs {
-            root.disk
-                .sync_dir(&dir.handle)
-                .map_err(SpoolError::fatal("sync", root.path(path)))?;
-        }
+        file_systems.sync(root)?;
         Ok(closed)
     }
 
     /// Keeps what is still not durable after a sync: everything in the lanes that `is_held` names.
-    pub(super) fn left(self, is_held: &dyn Fn(&Lane) -> bool) -> Touched {
+    fn left(self, is_held: &dyn Fn(&Lane) -> bool) -> Touched {
         let lanes: BTreeSet<Lane> = self.lanes.into_iter().filter(is_held).collect();
         let places: Vec<PathBuf> = lanes.iter().flat_map(dirs_of).collect();
         let is_in = |dir: &Path| places.iter().any(|place| dir.starts_with(place));
         let is_left = |dir: &Path| is_in(dir) || places.iter().any(|place| place.starts_with(dir));
-        let dirs = self.dirs.into_iter().filter(|dir| is_left(dir)).collect();
-        let files: Vec<_> = self
-            .files
-            .into_iter()
-            .filter(|(dir, _)| is_in(dir))
-            .collect();
-        // Above this number the names were not noted, so the next sync covers the whole file system again.
-        let count = if self.count > FILES_MAX {
-            FILES_MAX + 1
-        } else {
-            files.len()
-        };
+        let mut dirs = self.dirs;
+        dirs.retain(|dir, names| {
+            if !is_in(dir) {
+                *names = Some(Vec::new());
+            }
+            is_left(dir)
+        });
+        // Nothing is delivered there meanwhile, so its names do not count.
         Touched {
-            files,
-            count,
-            tried: 0,
             dirs,
+            new: 0,
+            named: 0,
             lanes,
         }
     }
 }
 
-/// Syncs each file system of these directories once; an agent's directory may be a mount of its own.
-fn sync_file_systems(root: &OpenRoot, dirs: Vec<(&PathBuf, Dir)>) -> Result<(), SpoolError> {
-    let mut file_systems: BTreeMap<u64, (Handle, &Path)> = BTreeMap::new();
-    for (path, dir) in dirs {
+impl Begun {
+    /// Makes the work done durable, then notes that in the cursors. Hurries once somebody waits for it.
+    pub(crate) fn sync(mut self, root: &OpenRoot, is_awaited: &AtomicBool) -> SyncOutcome {
+        let mut noted = Vec::new();
+        match self.sync_and_note(root, is_awaited, &mut noted) {
+            Ok(closed) => SyncOutcome {
+                left: self.touched.left(&|lane| is_held(&closed, lane)),
+                result: closed
+                    .into_iter()
+                    .next()
+                    .map_or(Ok(()), |(_, error)| Err(error)),
+                noted,
+                cursors_made: false,
+            },
+            Err(error) => SyncOutcome {
+                left: self.touched,
+                result: Err(error),
+                noted,
+                cursors_made: self.cursors_made,
+            },
+        }
+    }
+
+    fn sync_and_note(
+        &mut self,
+        root: &OpenRoot,
+        is_awaited: &AtomicBool,
+        noted: &mut Vec<DurableNote>,
+    ) -> Result<Vec<Closed>, SpoolError> {
+        let closed = self.touched.sync(root, is_awaited)?;
+        // A kill from here on leaves some cursors out of date. After a power cut the next start then looks for files
+        // that exist, nothing worse.
+        let dir = root.dir(dirs::CURSORS.as_ref())?;
+        for note in std::mem::take(&mut self.lanes) {
+            if !is_held(&closed, &note.lane) {
+                note.write(root, &dir)?;
+                noted.push(note);
+            }
+        }
+        if self.cursors_made {
+            root.disk
+                .sync_dir(&dir.handle)
+                .map_err(SpoolError::fatal("sync", root.path(&dir.path)))?;
+        }
+        Ok(closed)
+    }
+}
+
+impl DurableNote {
+    /// Writes the line and syncs it. Deliveries write other lines of the same file meanwhile.
+    fn write(&self, root: &OpenRoot, dir: &Dir) -> Result<(), SpoolError> {
+        let name = self.lane.cursor_name();
+        let line = CursorNote {
+            pos: self.pos,
+            verify: 0,
+            boot: root.boot.clone(),
+        }
+        .line(self.slot);
+        let file = root.disk.open(&dir.handle, name.as_ref(), OpenMode::Write);
+        let file = file.map_err(|source| root.error_at("open", dir, &name, source))?;
+        disk::write_all(&*root.disk, &file, &line, self.slot.offset())
+            .map_err(|source| root.error_at("write", dir, &name, source))?;
+        root.disk
+            .sync_data(&file)
+            .map_err(SpoolError::fatal("sync", root.path(&dir.path.join(&name))))
+    }
+}
+
+/// Returns whether a lane works in a directory that could not be opened.
+fn is_held(closed: &[Closed], lane: &Lane) -> bool {
+    closed.iter().any(|(path, _)| works_at(lane, path))
+}
+
+/// The file systems to sync as a whole, each with one of its directories, because an agent's may be a mount of its own,
+/// and with the error if a file there could not be opened.
+#[derive(Default)]
+struct FileSystems(BTreeMap<u64, (Dir, Option<SpoolError>)>);
+
+impl FileSystems {
+    fn add(
+        &mut self,
+        root: &OpenRoot,
+        dir: Dir,
+        why: Option<SpoolError>,
+    ) -> Result<(), SpoolError> {
         let stat = root
             .disk
             .stat(&dir.handle)
-            .map_err(|source| root.error("look at", path, source))?;
-        file_systems.entry(stat.dev).or_insert((dir.handle, path));
+            .map_err(|source| root.error("look at", &dir.path, source))?;
+        let (_, known) = self.0.entry(stat.dev).or_insert((dir, None));
+        if known.is_none() {
+            *known = why;
+        }
+        Ok(())
     }
-    for (handle, path) in file_systems.values() {
-        root.disk
-            .sync_file_system(handle)
-            .map_err(SpoolError::fatal("sync", root.path(path)))?;
+
+    fn sync(self, root: &OpenRoot) -> Result<(), SpoolError> {
+        for (dir, why) in self.0.into_values() {
+            let synced = root
+                .disk
+                .sync_file_system(&dir.handle)
+                .map_err(SpoolError::fatal("sync", root.path(&dir.path)))?;
+            if let Some(why) = why.filter(|_| !synced) {
+                return Err(why);
+            }
+        }
+        Ok(())
     }
-    Ok(())
 }
 
 /// Returns whether a lane works in this directory, below it, or in one above it.
-pub(super) fn works_at(lane: &Lane, dir: &Path) -> bool {
+fn works_at(lane: &Lane, dir: &Path) -> bool {
     dirs_of(lane)
         .iter()
         .any(|place| place.starts_with(dir) || dir.starts_with(place))
@@ -189,22 +353,25 @@ fn dirs_of(lane: &Lane) -> Vec<PathBuf> {
 }
 
 /// Syncs one file. If it is missing, its reader took it and no sync is needed. A link, a FIFO or a directory that was
-/// put away has no bytes of ours; syncing the parent directory covers its name. For a file that cannot be opened, syncs
-/// its whole file system: nothing may be noted as durable that was not synced.
-fn sync_file(root: &OpenRoot, dir: &Dir, name: &FileName) -> Result<(), SpoolError> {
-    let fatal = || SpoolError::fatal("sync", root.path(&dir.path.join(name)));
+/// put away has no bytes of ours; syncing the parent directory covers its name. A file that cannot be opened is returned
+/// as an error: its whole file system has to be synced, because nothing may be noted as durable that was not.
+fn sync_file(
+    root: &OpenRoot,
+    dir: &Dir,
+    name: &FileName,
+) -> Result<Option<SpoolError>, SpoolError> {
     match disk::if_there(root.disk.open(&dir.handle, name.as_ref(), OpenMode::Read)) {
-        Ok(None) => Ok(()),
+        Ok(None) => Ok(None),
         Ok(Some(file)) => {
             let stat = root
                 .disk
                 .stat(&file)
                 .map_err(|source| root.error_at("look at", dir, name, source))?;
             if stat.kind == FileKind::File {
-                root.disk.sync_data(&file).map_err(fatal())
-            } else {
-                Ok(())
+                let fatal = SpoolError::fatal("sync", root.path(&dir.path.join(name)));
+                root.disk.sync_data(&file).map_err(fatal)?;
             }
+            Ok(None)
         }
         Err(error)
             if matches!(
@@ -212,12 +379,63 @@ fn sync_file(root: &OpenRoot, dir: &Dir, name: &FileName) -> Result<(), SpoolErr
                 Some(Errno::LOOP | Errno::NXIO)
             ) =>
         {
-            Ok(())
+            Ok(None)
         }
-        Err(source) => match root.disk.sync_file_system(&dir.handle) {
-            Ok(true) => Ok(()),
-            Ok(false) => Err(root.error_at("open", dir, name, source)),
-            Err(error) => Err(fatal()(error)),
-        },
+        Err(source) => Ok(Some(root.error_at("open", dir, name, source))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn touched(dir: &str, files: usize) -> Touched {
+        let mut touched = Touched::default();
+        let lane = Lane::Outbox("claude".to_owned());
+        touched.lane(&lane, dir.as_ref(), DirState::Found);
+        for n in 0..files {
+            let name = FileName::new(format!("{n}.yaml")).expect("a name");
+            touched.file(dir.as_ref(), &name);
+        }
+        touched
+    }
+
+    fn names(touched: &Touched) -> Vec<(&str, Option<usize>)> {
+        let mut shown = Vec::new();
+        for (dir, names) in &touched.dirs {
+            let dir = dir.to_str().expect("text");
+            shown.push((dir, names.as_ref().map(Vec::len)));
+        }
+        shown
+    }
+
+    #[test]
+    fn a_directory_whose_names_are_not_all_kept_has_none() {
+        let full = touched("a", NAMES_MAX);
+        assert_eq!(names(&full), [("a", Some(NAMES_MAX))]);
+        assert_eq!(names(&touched("a", NAMES_MAX + 1)), [("a", None)]);
+
+        let mut both = touched("a", NAMES_MAX);
+        both.merge(touched("b", 1));
+        both.dir("c".as_ref());
+        assert_eq!(
+            names(&both),
+            [("a", Some(NAMES_MAX)), ("b", None), ("c", Some(0))]
+        );
+        both.merge(touched("a", 1));
+        assert_eq!(names(&both)[0], ("a", None));
+        assert_eq!(both.new, NAMES_MAX + 2);
+    }
+
+    #[test]
+    fn what_is_left_of_held_lanes_keeps_its_names_and_counts_as_old() {
+        let mut both = touched("agents/claude/sent", 3);
+        both.merge(touched("agents/codex/inbox", 2));
+        let left = both.left(&|lane| *lane == Lane::Outbox("claude".to_owned()));
+        assert_eq!(names(&left), [("agents/claude/sent", Some(3))]);
+        assert_eq!((left.new, left.named, left.is_many()), (0, 0, false));
+        let mut next = touched("agents/claude/sent", NAMES_MAX);
+        next.merge(left);
+        assert_eq!(names(&next), [("agents/claude/sent", Some(NAMES_MAX + 3))]);
     }
 }

@@ -20,13 +20,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::sync::Arc;
 
-use self::checkpoint::Touched;
+pub(crate) use self::checkpoint::{Begun, SyncOutcome};
+use self::checkpoint::{DurableNote, Touched};
 pub(crate) use self::cursor::Cursors;
 use self::cursor::{Progress, Trust};
 use self::group::GROUP_MAX;
 pub(crate) use self::heads::{Heads, LaneHead};
 pub use self::lane::Lane;
-use self::note::CursorNote;
 pub(crate) use self::note::Pos;
 pub use self::pass::{Parked, Pass, Placed};
 use self::queue::{Backoff, LaneQueue};
@@ -36,7 +36,6 @@ use crate::ledger::read::LedgerPosition;
 use crate::root::{Dir, DirState, OpenRoot};
 use crate::view::JudgedOriginals;
 use crate::{Away, Delivery, Entry, FileName, Homes, Mailbox, Original, SpoolError, dirs, layout};
-use disk::{self, OpenMode};
 
 /// The first pause of a lane that failed, in milliseconds; each further pause is twice as long.
 const PAUSE_MIN_MS: u64 = 100;
@@ -54,6 +53,8 @@ pub(crate) struct Lanes {
     queues: BTreeMap<Lane, LaneQueue>,
     touched: Touched,
     cursors_made: bool,
+    /// A checkpoint has begun and not ended.
+    is_syncing: bool,
     /// Cursors of single pull requests: version 0.1 kept one for each.
     single_pulls: Vec<FileName>,
     /// The lane of all pull requests has no cursor yet and continues from those.
@@ -406,62 +407,61 @@ impl Lanes {
 
     /// Returns whether a checkpoint is due even without a quiet moment.
     pub(crate) fn is_checkpoint_due(&self) -> bool {
-        self.touched.is_checkpoint_due()
+        !self.is_syncing && self.touched.is_due()
     }
 
-    /// Returns whether the next checkpoint syncs the whole file system with one call.
-    pub(crate) fn syncs_whole_disk(&self) -> bool {
+    /// Returns whether so much was touched that a checkpoint should begin without a quiet moment.
+    pub(crate) fn has_touched_many(&self) -> bool {
         self.touched.is_many()
     }
 
-    /// Makes the work done durable, then notes that in the cursors. Fails with a retryable error if single directories
-    /// could not be opened; all other lanes are durable then.
-    pub(crate) fn checkpoint(&mut self, root: &OpenRoot) -> Result<(), SpoolError> {
-        if self.touched.lanes.is_empty() && !self.cursors_made {
-            return Ok(());
+    /// Returns whether a checkpoint has something to do.
+    pub(crate) fn is_touched(&self) -> bool {
+        !self.touched.lanes.is_empty() || self.cursors_made
+    }
+
+    /// Begins a checkpoint of everything touched until now, if there is anything. Fails, to be retried, until the one
+    /// before has ended: this one would note as durable what that one has yet to sync.
+    pub(crate) fn begin_checkpoint(
+        &mut self,
+        root: &OpenRoot,
+    ) -> Result<Option<Begun>, SpoolError> {
+        if self.is_syncing {
+            let source = io::ErrorKind::ResourceBusy.into();
+            return Err(root.error("sync what was delivered below", "".as_ref(), source));
         }
-        let closed = self.touched.sync(root)?;
-        let is_held = |lane: &Lane| {
-            closed
-                .iter()
-                .any(|(path, _)| checkpoint::works_at(lane, path))
-        };
-        // A kill from here on leaves some cursors out of date. After a power cut the next start then looks for files
-        // that exist, nothing worse.
-        let dir = root.dir(dirs::CURSORS.as_ref())?;
-        for lane in self.touched.lanes.iter().filter(|lane| !is_held(lane)) {
-            let Some(queue) = self.queues.get_mut(lane) else {
-                continue;
-            };
-            let name = lane.cursor_name();
-            let (slot, pos) = (queue.progress.turn, queue.progress.done);
-            let note = CursorNote {
-                pos,
-                verify: 0,
-                boot: root.boot.clone(),
-            };
-            let file = root.disk.open(&dir.handle, name.as_ref(), OpenMode::Write);
-            let file = file.map_err(|source| root.error_at("open", &dir, &name, source))?;
-            disk::write_all(&*root.disk, &file, &note.line(slot), slot.offset())
-                .map_err(|source| root.error_at("write", &dir, &name, source))?;
-            let path = || root.path(&dir.path.join(&name));
-            root.disk
-                .sync_data(&file)
-                .map_err(SpoolError::fatal("sync", path()))?;
-            queue.progress.durable = pos;
-            queue.progress.turn = slot.other();
+        if !self.is_touched() {
+            return Ok(None);
         }
-        if self.cursors_made {
-            root.disk
-                .sync_dir(&dir.handle)
-                .map_err(SpoolError::fatal("sync", root.path(&dir.path)))?;
+        self.is_syncing = true;
+        let touched = std::mem::take(&mut self.touched);
+        let queues = touched.lanes.iter();
+        let queues = queues.filter_map(|lane| self.queues.get(lane));
+        let lanes = queues.map(|queue| DurableNote {
+            lane: queue.lane.clone(),
+            slot: queue.progress.turn,
+            pos: queue.progress.done,
+        });
+        Ok(Some(Begun {
+            lanes: lanes.collect(),
+            touched,
+            cursors_made: std::mem::take(&mut self.cursors_made),
+        }))
+    }
+
+    /// Ends a checkpoint. Fails with a retryable error if single directories could not be opened; all other lanes are
+    /// durable then.
+    pub(crate) fn end_checkpoint(&mut self, outcome: SyncOutcome) -> Result<(), SpoolError> {
+        self.is_syncing = false;
+        self.cursors_made |= outcome.cursors_made;
+        self.touched.merge(outcome.left);
+        for note in outcome.noted {
+            if let Some(queue) = self.queues.get_mut(&note.lane) {
+                queue.progress.durable = note.pos;
+                queue.progress.turn = note.slot.other();
+            }
         }
-        self.cursors_made = false;
-        self.touched = std::mem::take(&mut self.touched).left(&is_held);
-        closed
-            .into_iter()
-            .next()
-            .map_or(Ok(()), |(_, error)| Err(error))
+        outcome.result
     }
 
     /// Lists the parked lanes.
@@ -517,7 +517,8 @@ impl Lanes {
             |queue: &&LaneQueue| queue.has_work() || queue.progress.durable < queue.progress.done;
         let owing = self.queues.values().filter(owes);
         let owing = owing.map(|queue| (queue.lane.clone(), queue.progress.durable));
-        (self.is_delivered() && !self.cursors_made).then(|| owing.collect())
+        let is_sure = self.is_delivered() && !self.cursors_made && !self.is_syncing;
+        is_sure.then(|| owing.collect())
     }
 }
 

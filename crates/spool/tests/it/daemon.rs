@@ -278,8 +278,8 @@ impl Daemon {
         })
     }
 
-    /// Scans, decides, commits and delivers once, and returns the number of judged files.
-    pub(crate) fn step(&mut self, now: Now) -> Result<(usize, Pass), SpoolError> {
+    /// Scans, decides and commits once, and returns the number of judged files.
+    pub(crate) fn judge(&mut self, now: Now) -> Result<usize, SpoolError> {
         if let Some(error) = scan(&mut self.intake, &self.spool.view(), &self.agents).pop() {
             return Err(error);
         }
@@ -295,8 +295,13 @@ impl Daemon {
         for committed in self.spool.commit(self.state.next, drafts)? {
             self.state.apply(&committed);
         }
-        let pass = self.spool.deliver(now.mono)?;
-        Ok((taken.found.len(), pass))
+        Ok(taken.found.len())
+    }
+
+    /// Judges and delivers once, and returns the number of judged files.
+    pub(crate) fn step(&mut self, now: Now) -> Result<(usize, Pass), SpoolError> {
+        let judged = self.judge(now)?;
+        Ok((judged, self.spool.deliver(now.mono)?))
     }
 
     /// Works until there is nothing to do, then makes it durable.

@@ -1,5 +1,6 @@
 //! Files are durable after a checkpoint, whichever process made them: the disk forgets everything else.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use spool::{Arrival, FaultyDisk, VolatileDisk};
@@ -121,4 +122,93 @@ fn a_spoiled_note_beside_a_stale_one_holds_nothing_up() {
     workspace.write("agents/claude/outbox/b.yaml", "to codex: beta");
     run(&workspace, BOOT);
     assert_eq!(workspace.show("agents/codex/inbox").len(), 4);
+}
+
+/// All mail and all originals that were put away.
+fn shown(workspace: &Workspace) -> Vec<BTreeMap<String, String>> {
+    ["codex/inbox", "pi/inbox", "claude/sent"]
+        .map(|place| workspace.show(&format!("agents/{place}")))
+        .into()
+}
+
+#[test]
+fn what_is_delivered_during_a_checkpoint_belongs_to_the_next_one() {
+    for syncs_again in [false, true] {
+        let workspace = Workspace::new(&["claude", "codex", "pi"]);
+        for (name, text) in [
+            ("a", "to codex: alpha"),
+            ("b", "to codex: beta"),
+            ("c", "to pi: gamma"),
+        ] {
+            workspace.write(&format!("agents/claude/outbox/{name}.yaml"), text);
+        }
+        let disk = disk(&workspace);
+        let mut daemon = Daemon::start(&workspace, Arc::clone(&disk) as _).expect("a start");
+        daemon.spool.limit_slices(3);
+        daemon.judge(LATER).expect("three messages");
+        daemon
+            .spool
+            .deliver_slice(LATER.mono)
+            .expect("some of the files");
+        let begun = daemon
+            .spool
+            .begin_checkpoint(&Arc::default())
+            .expect("a checkpoint");
+        let begun = begun.expect("something to sync");
+        let first = shown(&workspace);
+        daemon.spool.deliver(LATER.mono).expect("the others");
+        assert_ne!(first, shown(&workspace));
+
+        let refused = daemon.spool.begin_checkpoint(&Arc::default()).map(drop);
+        assert!(refused.is_err_and(|error| error.is_retryable()));
+        let refused = daemon.spool.checkpoint();
+        assert!(refused.is_err_and(|error| error.is_retryable()));
+        daemon.spool.end_checkpoint(begun.sync()).expect("its end");
+        assert!(daemon.spool.wants_checkpoint());
+        if syncs_again {
+            daemon.spool.checkpoint().expect("the next one");
+            assert!(!daemon.spool.wants_checkpoint());
+        }
+        drop(daemon);
+        let before = shown(&workspace);
+        cut(&workspace, &disk);
+        assert_eq!(shown(&workspace) == before, syncs_again);
+        let daemon = run(&workspace, OTHER_BOOT);
+        assert_eq!(shown(&workspace), before);
+        let mended = &daemon.recovery.pass;
+        let is_whole = mended.redelivered.is_empty() && mended.mended.is_empty();
+        assert_eq!(is_whole, syncs_again);
+    }
+}
+
+#[test]
+fn a_checkpoint_that_fails_leaves_everything_to_the_next_one() {
+    let workspace = Workspace::new(&["claude", "codex"]);
+    workspace.write("agents/claude/outbox/a.yaml", "to codex: alpha");
+    let disk = disk(&workspace);
+    let mut daemon = Daemon::start(&workspace, Arc::clone(&disk) as _).expect("a start");
+    daemon.step(LATER).expect("a step");
+    let begun = daemon
+        .spool
+        .begin_checkpoint(&Arc::default())
+        .expect("a checkpoint");
+    std::fs::rename(
+        workspace.path(".settled/cursors"),
+        workspace.path("elsewhere"),
+    )
+    .expect("to move the cursors");
+    let synced = begun.expect("something to sync").sync();
+    std::fs::rename(
+        workspace.path("elsewhere"),
+        workspace.path(".settled/cursors"),
+    )
+    .expect("to move them back");
+    let error = daemon.spool.end_checkpoint(synced).expect_err("no cursors");
+    assert!(error.is_retryable(), "{error}");
+    assert!(daemon.spool.wants_checkpoint());
+    daemon.spool.checkpoint().expect("the next one");
+    drop(daemon);
+    let before = shown(&workspace);
+    cut(&workspace, &disk);
+    assert_eq!(shown(&workspace), before);
 }

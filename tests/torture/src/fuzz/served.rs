@@ -59,6 +59,7 @@ pub(super) struct Served {
     started: u64,
     sweep_at: u64,
     checkpoint_at: Option<u64>,
+    checkpoint: Option<Begun>,
     /// No pass before this time, because the last one failed.
     rest_until: u64,
     pub(super) ledger: Ledger,
@@ -66,6 +67,21 @@ pub(super) struct Served {
     pub(super) in_recovery: u64,
     pub(super) failures: u64,
     pub(super) wrong: Vec<String>,
+}
+
+/// A checkpoint that has begun and not ended.
+enum Begun {
+    Unsynced(spool::Checkpoint),
+    Synced(spool::SyncedCheckpoint),
+}
+
+impl Begun {
+    fn synced(self) -> spool::SyncedCheckpoint {
+        match self {
+            Begun::Unsynced(begun) => begun.sync(),
+            Begun::Synced(synced) => synced,
+        }
+    }
 }
 
 impl Served {
@@ -84,6 +100,7 @@ impl Served {
             started: 0,
             sweep_at: 0,
             checkpoint_at: None,
+            checkpoint: None,
             rest_until: 0,
             ledger: Ledger::default(),
             kills: 0,
@@ -133,11 +150,28 @@ impl Served {
         self.disk.set(None);
         let moment = self.moment();
         if let Some(mut mailroom) = self.mailroom.take() {
-            let ended = mailroom.finish(moment).and_then(|()| mailroom.checkpoint());
+            // What failed in the sync of a checkpoint is told at its end, and the disk may have failed meanwhile.
+            let may_have_failed = matches!(self.checkpoint, Some(Begun::Synced(_)));
+            let mut end = || {
+                mailroom.finish(moment)?;
+                if let Some(begun) = self.checkpoint.take() {
+                    match mailroom.end_checkpoint(begun.synced()) {
+                        Err(error) if !error.is_retryable() => return Err(error),
+                        _ => {}
+                    }
+                }
+                mailroom.checkpoint()
+            };
+            let ended = end();
             mailroom.close();
-            if let Some(error) = ended.err().filter(|error| !error.is_retryable()) {
-                let what = workspace::error::chain(&error);
-                self.wrong.push(format!("it did not end well: {what}"));
+            match ended {
+                Err(error) if error.is_retryable() => {}
+                Err(_) if may_have_failed => self.failures += 1,
+                Err(error) => {
+                    let what = workspace::error::chain(&error);
+                    self.wrong.push(format!("it did not end well: {what}"));
+                }
+                Ok(()) => {}
             }
         }
         self.ledger.read(&self.root, self.time.passed);
@@ -242,14 +276,28 @@ impl Served {
         if now >= self.rest_until {
             let mut pass = mailroom.pass(moment)?;
             pass.events += mailroom.keep_deadlines_in_turn(moment)?.events;
-            if !pass.is_empty() {
+            if !pass.is_empty() && self.checkpoint.is_none() {
                 self.checkpoint_at = Some(now + IDLE_MS);
             }
         }
         if self.checkpoint_at.is_some_and(|at| now >= at) {
-            self.checkpoint_at = match mailroom.checkpoint() {
+            let done = match self.checkpoint.take() {
+                Some(begun) => mailroom.end_checkpoint(begun.synced()),
+                None => mailroom.begin_checkpoint(&Arc::default()).map(|begun| {
+                    // Until its end the daemon delivers on, after or before the sync.
+                    let begun = begun.map(Begun::Unsynced);
+                    self.checkpoint = match now % 2 {
+                        0 => begun,
+                        _ => begun.map(|begun| Begun::Synced(begun.synced())),
+                    };
+                }),
+            };
+            self.checkpoint_at = match done {
                 Err(error) if error.is_retryable() => Some(now + RETRY_MS),
-                result => result.map(|()| None)?,
+                result => result.map(|()| {
+                    let is_begun = self.checkpoint.is_some();
+                    (is_begun || mailroom.wants_checkpoint()).then_some(now + IDLE_MS)
+                })?,
             };
         }
         Ok(())
@@ -271,6 +319,7 @@ impl Served {
                     self.sweep_at = self.time.passed;
                     self.rest_until = 0;
                     self.checkpoint_at = None;
+                    self.checkpoint = None;
                     return true;
                 }
                 Err(error) if fault.is_none() => {

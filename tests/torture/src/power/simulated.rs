@@ -112,16 +112,28 @@ fn record(root: &Path, rounds: usize) -> io::Result<(History, Notes)> {
         let letters = mix.letters(LOT, round as u64 + 1);
         history.letters.extend(letters.iter().cloned());
         let (mut mailroom, _) = open(root, Arc::clone(&disk) as _)?;
+        let mut begun = None;
         for few in letters.chunks(LOT / 2) {
             few.iter()
                 .try_for_each(|letter| post(&*disk, root, letter))?;
             clock.serve(&mut mailroom)?;
             take(&disk, root, &mut history)?;
+            // One in four daemons begins a checkpoint and delivers on before it syncs.
+            if round % 4 == 2 && begun.is_none() {
+                let delivered = checker::records(root).map_err(io::Error::other)?.len();
+                let checkpoint = mailroom.begin_checkpoint(&Arc::default());
+                let checkpoint = checkpoint.map_err(io::Error::other)?;
+                begun = checkpoint.map(|begun| (begun, delivered));
+            }
         }
         let records = checker::records(root).map_err(io::Error::other)?.len();
         history.acknowledged.push((disk.position(), records));
         // Every other daemon is killed before it syncs.
-        if round % 2 == 0 {
+        if let Some((begun, delivered)) = begun {
+            let ended = mailroom.end_checkpoint(begun.sync());
+            ended.map_err(io::Error::other)?;
+            history.checkpoints.push((disk.position(), delivered));
+        } else if round % 2 == 0 {
             mailroom.checkpoint().map_err(io::Error::other)?;
             history.checkpoints.push((disk.position(), records));
         }

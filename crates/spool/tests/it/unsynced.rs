@@ -211,4 +211,10 @@ fn a_checkpoint_that_fails_leaves_everything_to_the_next_one() {
     let before = shown(&workspace);
     cut(&workspace, &disk);
     assert_eq!(shown(&workspace), before);
+    std::fs::remove_file(workspace.path("agents/codex/inbox/a.yaml")).expect("a message to take");
+    let daemon = run(&workspace, OTHER_BOOT);
+    assert!(
+        daemon.recovery.pass.redelivered.is_empty(),
+        "its cursor says that it was delivered"
+    );
 }

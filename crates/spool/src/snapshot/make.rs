@@ -110,7 +110,7 @@ impl Spool {
         let Some(owing) = self.lanes.owing().filter(|_| seq > 0) else {
             return Ok(None);
         };
-        let root = OpenRoot::look_at(self.root.layout.root(), Arc::clone(&self.root.disk))?;
+        let root = self.root.try_clone()?;
         Ok(Some(SnapshotMaker { root, seq, owing }))
     }
 

@@ -49,7 +49,8 @@ fn joined(running: Running) -> Option<SyncedCheckpoint> {
     synced.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }
 
-/// Starts a thread that syncs the checkpoint it is sent. So a system that gives no thread takes no checkpoint along.
+/// Starts a thread that syncs the checkpoint it is sent. A checkpoint is begun only once the thread runs, because one that is
+/// lost allows no other.
 fn thread() -> Option<(mpsc::Sender<Checkpoint>, Running)> {
     let (send, sent) = mpsc::channel();
     let thread = std::thread::Builder::new().name("checkpoint".to_owned());

@@ -284,7 +284,7 @@ impl Served {
             let done = match self.checkpoint.take() {
                 Some(begun) => mailroom.end_checkpoint(begun.synced()),
                 None => mailroom.begin_checkpoint(&Arc::default()).map(|begun| {
-                    // Until its end the daemon delivers on, after or before the sync.
+                    // Until it ends the daemon keeps delivering, after or before the sync.
                     let begun = begun.map(Begun::Unsynced);
                     self.checkpoint = match now % 2 {
                         0 => begun,

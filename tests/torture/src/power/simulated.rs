@@ -118,7 +118,7 @@ fn record(root: &Path, rounds: usize) -> io::Result<(History, Notes)> {
                 .try_for_each(|letter| post(&*disk, root, letter))?;
             clock.serve(&mut mailroom)?;
             take(&disk, root, &mut history)?;
-            // One in four daemons begins a checkpoint and delivers on before it syncs.
+            // One in four daemons begins a checkpoint and keeps delivering before it syncs.
             if round % 4 == 2 && begun.is_none() {
                 let delivered = checker::records(root).map_err(io::Error::other)?.len();
                 let checkpoint = mailroom.begin_checkpoint(&Arc::default());

@@ -582,9 +582,20 @@ fn what_is_left_out_of_a_worktree_is_not_seen_as_deleted() {
         listed(),
         "./.gitmodules ./agents.MD ./deep/Docs/b ./docs.txt ./docs/a"
     );
+    sh(
+        &place.join("code"),
+        "git config filter.trap.clean 'tee ../trap'; echo '*  filter=trap' > .git/info/attributes",
+    );
     let names = ["AGENTS.md", "docs", "sub"].map(str::to_owned);
     here.leave_out(&names).expect("files");
     assert_eq!(listed(), "./.gitmodules ./docs.txt");
+    assert!(!place.join("trap").exists(), "the filter was run");
+    // The trap works: git alone falls for it.
+    sh(
+        &tree,
+        "touch docs.txt; git update-index --skip-worktree docs.txt",
+    );
+    assert!(place.join("trap").exists());
     assert!(!tree.join("SUB").exists());
     assert_eq!(sh(&tree, "git status --porcelain"), "");
     let again = here.leave_out(&names).expect_err("they are gone");

@@ -40,7 +40,7 @@ pub struct Seen {
     pub lost: Vec<PathBuf>,
     /// True if events were lost, so that only a sweep can find what happened.
     pub sweep: bool,
-    /// True if further changes in a hushed directory ring no bell until the next call: the caller sets a time for it.
+    /// True if further changes in some directory ring no bell until the next call: the caller sets a time for it.
     pub is_hushed: bool,
 }
 
@@ -79,8 +79,10 @@ struct Pinned {
     lost: HashSet<PathBuf>,
     /// Directories that were removed, or possibly renamed away.
     gone: HashSet<PathBuf>,
-    /// The directory whose hints ring no bell.
-    hushed: Option<PathBuf>,
+    /// Directories in which a file was removed since the last call.
+    restless: HashSet<PathBuf>,
+    /// The directories whose hints ring no bell.
+    hushed: HashSet<PathBuf>,
     sweep: bool,
 }
 
@@ -167,40 +169,34 @@ impl Watch {
 
     /// Takes at most `most` of the hints seen so far, of each directory its share, and rings again for the others. The
     /// removal of a watched directory needs a sweep.
-    pub fn take(&mut self, most: usize) -> Seen {
-        self.take_with(most, None)
-    }
-
-    /// Does the same. If it takes more than one file of this directory, further changes there ring no bell until the next
-    /// call; all others do. Otherwise a program that changes packets without a pause would wake the daemon without a
-    /// pause, and the two would leave no core to anybody else.
-    pub fn take_hushing(&mut self, most: usize, directory: &Path) -> Seen {
-        self.take_with(most, Some(directory))
-    }
-
-    fn take_with(&mut self, most: usize, patient: Option<&Path>) -> Seen {
+    ///
+    /// With a `patient` directory, some ring no bell until the next call: that one if more than one of its files is taken,
+    /// and those in which a file was removed since the last call. Otherwise a program that changes packets, or makes and
+    /// removes files, without a pause would wake the daemon without a pause, and leave no core to anybody else.
+    pub fn take(&mut self, most: usize, patient: Option<&Path>) -> Seen {
         let mut pinned = self.board.pinned();
         let hints = pinned.take_turns(most);
-        let hushed = patient.filter(|patient| {
+        pinned.hushed.clear();
+        let restless = std::mem::take(&mut pinned.restless);
+        if let Some(patient) = patient {
+            pinned.hushed = restless;
             let of_patient = hints.iter().filter(|(directory, ..)| directory == patient);
-            of_patient.count() > 1
-        });
-        pinned.hushed = hushed.map(Path::to_owned);
+            if of_patient.count() > 1 {
+                pinned.hushed.insert(patient.to_owned());
+            }
+        }
         let mut seen = Seen {
             hints,
             lost: pinned.lost.drain().collect(),
             sweep: std::mem::take(&mut pinned.sweep),
-            is_hushed: hushed.is_some(),
+            is_hushed: !pinned.hushed.is_empty(),
         };
         for directory in pinned.gone.drain() {
             // The watch ended with the directory, even if another one has its name and number by now.
             seen.sweep |= self.watched.remove(&directory).is_some();
         }
-        if pinned
-            .directories
-            .keys()
-            .any(|directory| pinned.rings(directory))
-        {
+        let mut left = pinned.directories.iter();
+        if left.any(|(directory, left)| !left.hints.is_empty() && pinned.rings(directory)) {
             self.board.bell.notify_one();
         }
         seen
@@ -226,19 +222,13 @@ impl Board {
         match event {
             Ok(event) if event.need_rescan() => pinned.sweep = true,
             Ok(event) if is_end_of_directory(event.kind) => pinned.gone.extend(event.paths),
-            Ok(event) => match hint_of(event.kind) {
-                Some(hint) => {
-                    let mut paths = event.paths;
-                    paths.retain(|path| (self.is_wanted)(path));
-                    let mut directories = paths.iter().filter_map(|path| path.parent());
-                    let rings = directories.any(|directory| pinned.rings(directory));
-                    pinned.note(paths, hint);
-                    if !rings {
-                        return;
-                    }
+            Ok(event) => {
+                let wanted = event.paths.iter().filter(|path| (self.is_wanted)(path));
+                let rung = wanted.map(|path| pinned.note(path, event.kind));
+                if !rung.fold(false, |rings, rung| rings | rung) {
+                    return;
                 }
-                None => return,
-            },
+            }
             Err(_) => pinned.sweep = true,
         }
         drop(pinned);
@@ -248,35 +238,45 @@ impl Board {
 
 impl Pinned {
     fn rings(&self, directory: &Path) -> bool {
-        self.hushed.as_deref() != Some(directory)
+        !self.hushed.contains(directory)
     }
 
-    fn note(&mut self, paths: Vec<PathBuf>, hint: Hint) {
-        for path in paths {
-            let (Some(directory), Some(name)) = (path.parent(), path.file_name()) else {
-                continue;
-            };
-            if !self.directories.contains_key(directory) {
-                self.directories
-                    .insert(directory.to_owned(), DirectoryHints::default());
+    /// Notes an event of a file, and returns whether it rings.
+    fn note(&mut self, path: &Path, kind: EventKind) -> bool {
+        let (Some(directory), Some(name)) = (path.parent(), path.file_name()) else {
+            return false;
+        };
+        if kind.is_remove() {
+            self.restless.insert(directory.to_owned());
+            if let Some(hints) = self.directories.get_mut(directory) {
+                self.count -= usize::from(hints.withdraw(name));
             }
-            let hints = self.directories.get_mut(directory);
-            let hints = hints.expect("it was there or was put in");
-            let before = hints.hints.len();
-            hints.note(name, hint);
-            let now = hints.hints.len();
-            self.count = self.count + now - before;
-            if now > HINTS_MAX {
-                self.count -= now;
-                self.directories.remove(directory);
-                self.lost.insert(directory.to_owned());
-            }
+            return false;
+        }
+        let Some(hint) = hint_of(kind) else {
+            return false;
+        };
+        if !self.directories.contains_key(directory) {
+            self.directories
+                .insert(directory.to_owned(), DirectoryHints::default());
+        }
+        let hints = self.directories.get_mut(directory);
+        let hints = hints.expect("it was there or was put in");
+        let before = hints.hints.len();
+        hints.note(name, hint);
+        let now = hints.hints.len();
+        self.count = self.count + now - before;
+        if now > HINTS_MAX {
+            self.count -= now;
+            self.directories.remove(directory);
+            self.lost.insert(directory.to_owned());
         }
         if self.count > HINTS_OF_ALL_MAX {
             self.count = 0;
             self.directories.clear();
             self.sweep = true;
         }
+        self.rings(directory)
     }
 
     /// Takes hints from each directory in turn, beginning after the one whose turn was last.
@@ -320,6 +320,12 @@ impl DirectoryHints {
         self.places.insert(name.to_owned(), self.next);
         self.hints.insert(self.next, (name.to_owned(), hint));
         self.next += 1;
+    }
+
+    /// Returns whether there was a hint of this file.
+    fn withdraw(&mut self, name: &OsStr) -> bool {
+        let place = self.places.remove(name);
+        place.is_some_and(|place| self.hints.remove(&place).is_some())
     }
 
     fn take(&mut self, most: usize) -> Vec<(OsString, Hint)> {
@@ -367,7 +373,7 @@ mod tests {
         events
             .into_iter()
             .for_each(|event| watch.board.pin(Ok(event)));
-        watch.take(usize::MAX)
+        watch.take(usize::MAX, None)
     }
 
     fn event(kind: EventKind, name: &str) -> Event {
@@ -419,6 +425,12 @@ mod tests {
         assert!(seen(vec![overflow]).sweep);
     }
 
+    /// Returns whether the bell has rung since the last call.
+    fn rings(watch: &Watch) -> bool {
+        let mut context = Context::from_waker(Waker::noop());
+        pin!(watch.rings()).poll(&mut context).is_ready()
+    }
+
     fn finished(path: &str) -> Event {
         Event::new(EventKind::Modify(ModifyKind::Name(RenameMode::To))).add_path(path.into())
     }
@@ -443,9 +455,8 @@ mod tests {
         }
         let mut taken = Vec::new();
         for round in 1..=101 {
-            let mut context = Context::from_waker(Waker::noop());
-            assert!(pin!(watch.rings()).poll(&mut context).is_ready(), "{round}");
-            let hints = watch.take(10).hints;
+            assert!(rings(&watch), "{round}");
+            let hints = watch.take(10, None).hints;
             assert!(hints.len() <= 10);
             taken.extend(hints);
             if round == 1 {
@@ -471,44 +482,76 @@ mod tests {
         let mut watch = Watch::blind();
         watch.board = Arc::new(Board::new(|path| path.ends_with("a.yaml")));
         watch.board.pin(Ok(finished("/o/.junk")));
-        let mut context = Context::from_waker(Waker::noop());
-        assert!(pin!(watch.rings()).poll(&mut context).is_pending());
+        assert!(!rings(&watch));
         watch.board.pin(Ok(finished("/o/a.yaml")));
-        assert!(pin!(watch.rings()).poll(&mut context).is_ready());
-        assert_eq!(names(&watch.take(10)), ["a.yaml"]);
+        assert!(rings(&watch));
+        assert_eq!(names(&watch.take(10, None)), ["a.yaml"]);
     }
 
     #[test]
     fn a_hushed_directory_rings_no_bell_and_is_taken_with_whatever_else_rings() {
         let mut watch = Watch::blind();
         let packets = Path::new("/packets");
-        let rings = |watch: &Watch| {
-            let mut context = Context::from_waker(Waker::noop());
-            pin!(watch.rings()).poll(&mut context).is_ready()
-        };
         let pin = |watch: &Watch, names: &[&str]| {
             let events = names.iter().map(|name| finished(name));
             events.for_each(|event| watch.board.pin(Ok(event)));
         };
         pin(&watch, &["/packets/1"]);
-        assert!(rings(&watch) && !watch.take_hushing(10, packets).is_hushed);
+        assert!(rings(&watch) && !watch.take(10, Some(packets)).is_hushed);
         pin(&watch, &["/packets/1", "/packets/2", "/packets/3"]);
         assert!(rings(&watch), "one is no crowd");
-        let seen = watch.take_hushing(2, packets);
+        let seen = watch.take(2, Some(packets));
         assert_eq!((seen.hints.len(), seen.is_hushed), (2, true));
         assert!(!rings(&watch), "the third can wait");
         pin(&watch, &["/packets/4"]);
         assert!(!rings(&watch), "and the fourth");
         pin(&watch, &["/o/a.yaml"]);
         assert!(rings(&watch));
-        let seen = watch.take_hushing(10, packets);
+        let seen = watch.take(10, Some(packets));
         assert_eq!(names(&seen), ["a.yaml", "3", "4"]);
         assert!(seen.is_hushed);
         pin(&watch, &["/packets/5"]);
         assert!(!rings(&watch));
-        assert!(!watch.take_hushing(10, packets).is_hushed);
+        assert!(!watch.take(10, Some(packets)).is_hushed);
         pin(&watch, &["/packets/6"]);
         assert!(rings(&watch), "the crowd is gone");
+    }
+
+    #[test]
+    fn a_removed_file_is_not_looked_at_and_its_directory_rings_no_bell_for_a_while() {
+        let mut watch = Watch::blind();
+        let packets = Path::new("/packets");
+        let removed =
+            |path: &str| Event::new(EventKind::Remove(RemoveKind::File)).add_path(path.into());
+        let pin = |watch: &Watch, events: Vec<Event>| {
+            let events = events.into_iter();
+            events.for_each(|event| watch.board.pin(Ok(event)));
+        };
+        pin(
+            &watch,
+            vec![
+                finished("/o/a.yaml"),
+                finished("/o/b.yaml"),
+                removed("/o/a.yaml"),
+            ],
+        );
+        assert!(rings(&watch));
+        let seen = watch.take(10, Some(packets));
+        assert_eq!(names(&seen), ["b.yaml"]);
+        assert!(seen.is_hushed);
+        pin(&watch, vec![finished("/o/c.yaml")]);
+        assert!(!rings(&watch));
+        pin(&watch, vec![finished("/other/a.yaml")]);
+        assert!(rings(&watch), "other directories ring");
+        let seen = watch.take(10, Some(packets));
+        assert_eq!(names(&seen), ["a.yaml", "c.yaml"]);
+        assert!(!seen.is_hushed, "nothing was removed meanwhile");
+        pin(&watch, vec![finished("/o/d.yaml"), removed("/o/d.yaml")]);
+        assert!(rings(&watch), "the file had a hint");
+        assert!(watch.take(10, Some(packets)).hints.is_empty());
+        pin(&watch, vec![removed("/o/d.yaml")]);
+        assert!(!rings(&watch), "a removal alone is no news");
+        assert_eq!(watch.board.pinned().count, 0);
     }
 
     /// Waits for a hint about this file, forever if none comes; earlier files may ring late.
@@ -517,7 +560,7 @@ mod tests {
             .build()
             .expect("a runtime");
         while !watch
-            .take(usize::MAX)
+            .take(usize::MAX, None)
             .hints
             .iter()
             .any(|(_, name, _)| name == file)
@@ -529,13 +572,12 @@ mod tests {
     #[test]
     fn nothing_rings_until_something_was_seen() {
         let watch = Watch::blind();
-        let mut context = Context::from_waker(Waker::noop());
-        assert!(pin!(watch.rings()).poll(&mut context).is_pending());
+        assert!(!rings(&watch));
         let close = EventKind::Access(AccessKind::Close(AccessMode::Write));
         watch
             .board
             .pin(Ok(Event::new(close).add_path("/o/a.yaml".into())));
-        assert!(pin!(watch.rings()).poll(&mut context).is_ready());
+        assert!(rings(&watch));
     }
 
     #[test]
@@ -558,7 +600,7 @@ mod tests {
             .expect("a runtime");
         runtime.block_on(watch.rings());
         assert!(
-            watch.take(usize::MAX).sweep,
+            watch.take(usize::MAX, None).sweep,
             "somebody has to look for the new one"
         );
         std::fs::create_dir(&outbox).expect("an outbox");

@@ -24,9 +24,9 @@ const HINTS_PER_ROUND: usize = 256;
 /// names them.
 const PACKETS_PER_ROUND: usize = 16;
 
-/// The time in milliseconds in which packets alone do not wake the daemon after several changed at once. It still takes
-/// [`HINTS_PER_ROUND`] of them each time.
-const PACKETS_REST_MS: u64 = 2;
+/// The time in milliseconds in which a directory of much change and little news does not wake the daemon: packets of which
+/// several changed at once, or an outbox in which a file was removed. It still takes [`HINTS_PER_ROUND`] of them each time.
+const HUSHED_MS: u64 = 2;
 
 impl Daemon<'_> {
     pub(super) fn start_watching(&mut self) {
@@ -92,8 +92,8 @@ impl Daemon<'_> {
 
     /// Passes on some of the watcher's hints. If it lost some, a sweep finds what happened.
     pub(super) fn take_hints(&mut self) {
-        let seen = self.watch.take_hushing(HINTS_PER_ROUND, &self.findings);
-        let rested = self.clock.read().mono + PACKETS_REST_MS;
+        let seen = self.watch.take(HINTS_PER_ROUND, Some(&self.findings));
+        let rested = self.clock.read().mono + HUSHED_MS;
         self.schedule
             .set(Duty::Hints, seen.is_hushed.then_some(rested));
         let mut packets = 0;

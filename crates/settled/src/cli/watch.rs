@@ -157,7 +157,7 @@ async fn follow(
         let now = clock::now();
         if seen.is_none() || (is_rung && Instant::now() >= next_look) {
             keep(&mut watch, root);
-            watch.take(usize::MAX);
+            watch.take(usize::MAX, None);
             let begun = Instant::now();
             watched.look(context)?;
             seen = Some(watched.view(now, context));

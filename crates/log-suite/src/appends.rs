@@ -42,3 +42,44 @@ where
         self.log.poll_ms()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+    use super::*;
+    use crate::fixture::batch;
+    use crate::{Patient, Shared, Weather};
+
+    /// Checks that a log behind a wrapper rings and is read like the log itself.
+    fn is_passed_on(shared: &Shared, mut wrapped: Box<dyn Log>) {
+        let rung = Arc::new(AtomicUsize::new(0));
+        let bell = Arc::clone(&rung);
+        wrapped.ring(Box::new(move || {
+            bell.fetch_add(1, Ordering::SeqCst);
+        }));
+        let first = batch(Head::EMPTY, &["one"], "tower");
+        let told = shared.connect().append(&first);
+        assert_eq!(told, Ok(Appended::Committed));
+        assert_eq!(rung.load(Ordering::SeqCst), 1, "the log rings");
+        assert_eq!(wrapped.head(), Ok(first.batch.head()));
+        let given = wrapped.follow(Head::EMPTY).expect("batches");
+        assert_eq!(given.len(), 1);
+        assert_eq!(wrapped.poll_ms(), 1_000);
+    }
+
+    #[test]
+    fn a_wrapped_log_rings_and_is_read_like_the_log_itself() {
+        let shared = Shared::new(7, Weather::default());
+        let is_cut = Arc::new(AtomicBool::new(false));
+        is_passed_on(&shared, Patient::with(shared.connect(), &is_cut));
+
+        let shared = Shared::new(7, Weather::default());
+        let mut ours = Appends::by(Box::new(shared.connect()), |_, _| Ok(Appended::Committed));
+        let unsent = batch(Head::EMPTY, &["unsent"], "laptop");
+        assert_eq!(ours.append(&unsent), Ok(Appended::Committed));
+        assert!(shared.batches().is_empty(), "the function alone answers");
+        is_passed_on(&shared, Box::new(ours));
+    }
+}

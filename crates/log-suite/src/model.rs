@@ -549,6 +549,15 @@ mod tests {
     }
 
     #[test]
+    fn each_handle_has_the_clock_that_was_set_for_it() {
+        let shared = Shared::new(7, Weather::default());
+        let (ours, theirs) = (shared.connect(), shared.connect());
+        shared.set_clock_ahead(ours.number(), -250);
+        assert_eq!(ours.clock_ahead_ms(), Some(-250));
+        assert_eq!(theirs.clock_ahead_ms(), None);
+    }
+
+    #[test]
     fn a_log_rings_for_what_is_new_and_for_nothing_else() {
         let shared = Shared::new(7, Weather::default());
         let mut log = shared.connect();

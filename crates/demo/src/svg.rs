@@ -100,7 +100,13 @@ mod tests {
         assert_eq!(folded(&full), std::slice::from_ref(&full), "it just fits");
         assert_eq!(
             folded(&format!("{full} y z")),
-            [full, "      y z".to_owned()]
+            [full.clone(), "      y z".to_owned()]
+        );
+        let shorter = &full[..COLUMNS - 1];
+        assert_eq!(
+            folded(&format!("{shorter} y")),
+            [shorter, "      y"],
+            "the space counts"
         );
         // A word that is too long, such as a path, stays whole.
         let path = "p".repeat(COLUMNS + 1);

@@ -191,3 +191,57 @@ fn escaped_json(json: &str) -> String {
     }
     escaped
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::exit::Exit;
+
+    /// An answer whose every line fits the narrowest screen, with characters that could reorder or break a line.
+    fn answer() -> CommandOutput<Value> {
+        let mut answer = CommandOutput::new(json!({"title": "a\u{202e}\nb"}));
+        answer.alert("stale", "\u{1b}[2J");
+        answer.next("a".to_owned(), "b");
+        answer.next("abc".to_owned(), "d");
+        answer.next.push(Next {
+            run: "e".to_owned(),
+            why: None,
+        });
+        answer
+    }
+
+    #[test]
+    fn people_read_the_answer_then_its_alerts_then_the_commands() {
+        assert_eq!(
+            answer().text("said\n"),
+            "said\nnote: \\u{1b}[2J\nnext: a     # b\nnext: abc   # d\nnext: e\n"
+        );
+    }
+
+    #[test]
+    fn programs_read_an_answer_as_json_whose_every_line_is_harmless() {
+        let line = r#"{"schema_version":1,"ok":true,"data":{"title":"a\u202e\nb"},"alerts":[{"code":"stale","message":"\u001b[2J"}],"next":[{"run":"a","why":"b"},{"run":"abc","why":"d"},{"run":"e"}]}"#;
+        assert_eq!(answer().line(), format!("{line}\n"));
+        let json = answer().json();
+        let parsed: Value = serde_json::from_str(&json).expect("JSON");
+        assert_eq!(parsed, serde_json::from_str::<Value>(line).expect("JSON"));
+        let title = json.lines().nth(4).expect("one field on a line");
+        assert_eq!(title, r#"    "title": "a\u202e\nb""#);
+    }
+
+    #[test]
+    fn programs_read_a_failure_in_the_same_form() {
+        let failure = Failure::plain(Exit::NotFound, "no\u{202e} review".to_owned())
+            .next("settled status".to_owned())
+            .code("unknown_review")
+            .data(&["#86"]);
+        let line = r##"{"schema_version":1,"ok":false,"data":["#86"],"error":{"exit":3,"code":"unknown_review","message":"no\u202e review"},"alerts":[],"next":[{"run":"settled status"}]}"##;
+        assert_eq!(failure_line(&failure), format!("{line}\n"));
+        let json = super::failure(&failure);
+        let parsed: Value = serde_json::from_str(&json).expect("JSON");
+        assert_eq!(parsed, serde_json::from_str::<Value>(line).expect("JSON"));
+        assert!(json.contains("\n    \"exit\": 3,\n"), "{json}");
+    }
+}

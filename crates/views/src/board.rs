@@ -162,7 +162,11 @@ fn reviews(rows: &[ReviewRow], now: DateTime<Utc>, screen: Screen) -> String {
     let head = table.next().unwrap_or_default();
     let mut text = screen.paint(Tone::Aside, head) + "\n";
     for (row, line) in rows.iter().zip(table) {
-        text += &(coloured(row, line, now, screen) + "\n");
+        let line = match tone(row, now) {
+            Some(tone) => screen.paint(tone, line),
+            None => line.to_owned(),
+        };
+        text += &(line + "\n");
         text += &screen.flow(INDENT, &details(row, now));
     }
     text
@@ -211,17 +215,17 @@ fn fit(lines: &mut [[String; 6]], width: usize) {
     }
 }
 
-fn coloured(row: &ReviewRow, line: &str, now: DateTime<Utc>, screen: Screen) -> String {
+/// The colour of a row; none if nothing about it is special.
+fn tone(row: &ReviewRow, now: DateTime<Utc>) -> Option<Tone> {
     let is_overdue = row.due_at.is_some_and(|due| due < now);
-    let tone = match (row.phase, row.stale) {
-        _ if is_overdue => Tone::Alarm,
-        ("escalated", _) => Tone::Alarm,
-        ("approved", Some(true)) => Tone::Care,
-        ("approved", _) => Tone::Well,
-        ("closed", _) => Tone::Aside,
-        _ => return line.to_owned(),
-    };
-    screen.paint(tone, line)
+    match (row.phase, row.stale) {
+        _ if is_overdue => Some(Tone::Alarm),
+        ("escalated", _) => Some(Tone::Alarm),
+        ("approved", Some(true)) => Some(Tone::Care),
+        ("approved", _) => Some(Tone::Well),
+        ("closed", _) => Some(Tone::Aside),
+        _ => None,
+    }
 }
 
 /// The budgets that run out, and the threads that block an approval.
@@ -389,6 +393,31 @@ mod tests {
             !at(80).contains("completed"),
             "names have the room of the runs"
         );
+    }
+
+    #[test]
+    fn a_row_is_coloured_by_who_has_to_act() {
+        let now = DateTime::UNIX_EPOCH;
+        let due = |seconds| Some(now + TimeDelta::seconds(seconds));
+        for (phase, stale, due_at, expected) in [
+            ("reviewing", None, None, None),
+            ("reviewing", None, due(1), None),
+            ("reviewing", None, due(0), None),
+            ("reviewing", None, due(-1), Some(Tone::Alarm)),
+            ("escalated", None, None, Some(Tone::Alarm)),
+            ("approved", Some(true), None, Some(Tone::Care)),
+            ("approved", Some(false), None, Some(Tone::Well)),
+            ("approved", None, None, Some(Tone::Well)),
+            ("closed", None, None, Some(Tone::Aside)),
+        ] {
+            let row = ReviewRow {
+                phase,
+                stale,
+                due_at,
+                ..row()
+            };
+            assert_eq!(tone(&row, now), expected, "{phase} {stale:?} {due_at:?}");
+        }
     }
 
     #[test]

@@ -53,3 +53,16 @@ pub fn fitting(frame: &str) -> String {
     }
     text + "\u{1b}[J"
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_frame_begins_at_the_top_and_clears_what_was_behind_its_lines() {
+        assert_eq!(
+            fitting("one\n\u{1b}[1mtwo\u{1b}[0m\n"),
+            "\u{1b}[Hone\u{1b}[K\r\n\u{1b}[1mtwo\u{1b}[0m\u{1b}[K\u{1b}[J"
+        );
+    }
+}

@@ -44,3 +44,24 @@ impl From<Exit> for ExitCode {
         Self::from(exit as u8)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_command_ends_with_the_number_of_its_exit_code() {
+        for (exit, number) in [(Exit::Ok, 0), (Exit::Failed, 1), (Exit::Temporary, 9)] {
+            // An exit code can only be printed, not compared.
+            let (made, expected) = (ExitCode::from(exit), ExitCode::from(number));
+            assert_eq!(format!("{made:?}"), format!("{expected:?}"));
+        }
+    }
+
+    #[test]
+    fn a_file_that_may_not_be_read_is_a_matter_of_identity() {
+        let of = |kind: io::ErrorKind| Exit::of_io(&kind.into());
+        assert_eq!(of(io::ErrorKind::PermissionDenied), Exit::Identity);
+        assert_eq!(of(io::ErrorKind::NotFound), Exit::Failed);
+    }
+}

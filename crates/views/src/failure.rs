@@ -102,3 +102,43 @@ impl Failure {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn runs(failure: &Failure) -> Vec<&str> {
+        failure.next.iter().map(|next| next.run.as_str()).collect()
+    }
+
+    #[test]
+    fn a_failure_has_its_code_its_data_and_each_command_once() {
+        let failure = Failure::plain(Exit::Usage, "no such review".to_owned())
+            .next("settled status".to_owned())
+            .or("settled status".to_owned())
+            .or("settled why 86".to_owned())
+            .code("unknown_review")
+            .data(&["#86"]);
+        assert_eq!(runs(&failure), ["settled status", "settled why 86"]);
+        assert_eq!(failure.code, Some("unknown_review"));
+        assert_eq!(failure.data.as_deref(), Some(&serde_json::json!(["#86"])));
+    }
+
+    #[test]
+    fn a_failure_says_each_cause_once_and_knows_that_its_reader_left() {
+        let failure = |kind: io::ErrorKind| {
+            Failure::from(spool::SpoolError::Io {
+                operation: "write",
+                path: "out".into(),
+                source: kind.into(),
+            })
+        };
+        let gone = failure(io::ErrorKind::BrokenPipe);
+        assert_eq!(
+            (gone.exit, gone.message.as_str()),
+            (Exit::Failed, "cannot write out: broken pipe")
+        );
+        assert!(gone.is_broken_pipe);
+        assert!(!failure(io::ErrorKind::NotFound).is_broken_pipe);
+    }
+}

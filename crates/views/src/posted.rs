@@ -181,7 +181,105 @@ pub fn told(report: &Report, origin: WordsFrom<'_>, flags: &[(String, String)]) 
 
 #[cfg(test)]
 mod tests {
+    use mailbox::compose::forecast::ForecastVerdict;
+    use serde_json::json;
+
     use super::*;
+
+    fn posted(outcome: &'static str) -> Posted {
+        let id = "fb-86".parse().expect("an id");
+        Posted::new(&id, outcome, Some(Path::new("outbox/fb-86.yaml")))
+    }
+
+    #[test]
+    fn an_accepted_message_is_told_with_its_review_and_the_ids_of_its_findings() {
+        let mut draft = MessageDraft::new(MessageType::Review(ReviewKind::Feedback));
+        let findings = "findings:\n- {id: F-1, severity: P1, title: \"a\\u202Eb\"}\n- {id: F-2, severity: P2}\n";
+        draft.packet = PacketGiven::Text(findings.to_owned());
+        let mut posted = posted("accepted");
+        let listed = "  F-1 P1 a\\u{202e}b\n  F-2 P2 \n";
+        assert_eq!(
+            posted.accepted(&draft),
+            format!("accepted: fb-86\n{listed}")
+        );
+        posted.again = true;
+        posted.review = Some(ReviewStatus {
+            review: "#86 claude -> codex".to_owned(),
+            phase: "fixing",
+            round: 1,
+            mover: Some("claude".to_owned()),
+            approved_commit: None,
+        });
+        let review = "  #86 claude -> codex: fixing, round 1; claude moves\n";
+        let before = "accepted before, nothing was sent: fb-86\n";
+        assert_eq!(posted.accepted(&draft), format!("{before}{review}{listed}"));
+        for (kind, packet) in [
+            (ReviewKind::Lgtm, PacketGiven::Text(findings.to_owned())),
+            (ReviewKind::Feedback, PacketGiven::None),
+            (ReviewKind::Feedback, PacketGiven::Text("[".to_owned())),
+        ] {
+            let draft = MessageDraft {
+                packet,
+                ..MessageDraft::new(MessageType::Review(kind))
+            };
+            let told = posted.accepted(&draft);
+            assert_eq!(told, format!("{before}{review}"), "{draft:?}");
+        }
+    }
+
+    #[test]
+    fn a_dry_run_shows_each_file_and_the_forecast() {
+        let mut posted = posted("dry_run");
+        posted.message_text = Some("id: fb-86\n".to_owned());
+        let message = "# outbox/fb-86.yaml\nid: fb-86\n";
+        assert_eq!(posted.dry("outbox/fb-86.yaml"), message);
+        posted.packet = Some("packets/findings/f.yaml".to_owned());
+        posted.packet_text = Some("findings: []\n".to_owned());
+        posted.forecast = Some(Forecast {
+            verdict: ForecastVerdict::Accepted,
+            why: None,
+            review: None,
+            head: None,
+            gate: Some(Vec::new()),
+            alerts: Vec::new(),
+            report: None,
+        });
+        let packet = "# packets/findings/f.yaml\nfindings: []\n";
+        let forecast = "# the daemon would accept it now\n# gate: passes\n";
+        assert_eq!(
+            posted.dry("outbox/fb-86.yaml"),
+            format!("{packet}{message}{forecast}")
+        );
+    }
+
+    #[test]
+    fn an_invalid_message_fails_with_every_violation_and_the_code_of_the_first_error() {
+        let violation = |code: Code, level: Level| {
+            let value = json!({
+                "code": code, "message": "no", "file": "--pr", "fix": "give it", "level": level,
+            });
+            serde_json::from_value::<ReportedViolation>(value).expect("a violation")
+        };
+        let violations = vec![
+            violation(Code::PacketFieldUnknown, Level::Warning),
+            violation(Code::ActionMissing, Level::Error),
+            violation(Code::ActionIllegal, Level::Error),
+        ];
+        let failure = invalid(&"fb-86".parse().expect("an id"), violations.clone());
+        assert_eq!(failure.exit, Exit::InvalidMessage);
+        assert_eq!(failure.code, Some("action_missing"));
+        assert_eq!(
+            failure.message,
+            "nothing was written:\n\
+             --pr: packet_field_unknown (warning): no\n    fix: give it\n\
+             --pr: action_missing: no\n    fix: give it\n\
+             --pr: action_illegal: no\n    fix: give it"
+        );
+        let data = json!({
+            "id": "fb-86", "outcome": "invalid", "again": false, "violations": violations,
+        });
+        assert_eq!(failure.data.as_deref(), Some(&data));
+    }
 
     #[test]
     fn a_refusal_is_by_the_gate_or_of_the_message_or_of_its_id() {

@@ -105,23 +105,26 @@ mod tests {
     #[test]
     fn a_daemon_of_another_user_is_not_permitted_and_need_not_start_again() {
         let inbox = "agents/codex/inbox";
-        for (kind, path, exit, next) in [
+        for (kind, path, exit, says, next) in [
             (
                 ErrorKind::PermissionDenied,
                 dirs::LOCK,
                 Exit::Identity,
+                "; nothing was lost, serve it as the user that owns .settled",
                 "settled doctor ./mailroom",
             ),
             (
                 ErrorKind::PermissionDenied,
                 inbox,
                 Exit::Failed,
+                "; nothing was lost, the next start does the rest",
                 "settled serve ./mailroom",
             ),
             (
                 ErrorKind::StorageFull,
                 inbox,
                 Exit::Temporary,
+                "; nothing was lost, free some space and start again",
                 "df -h ./mailroom",
             ),
         ] {
@@ -136,6 +139,8 @@ mod tests {
                 (exit, next),
                 "{failure:?}"
             );
+            let cause = std::io::Error::from(kind);
+            assert_eq!(failure.message, format!("{error}: {cause}{says}"));
         }
     }
 }

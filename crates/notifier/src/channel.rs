@@ -278,6 +278,14 @@ mod tests {
     }
 
     #[test]
+    fn only_a_daemon_that_stopped_is_critical_on_a_desktop() {
+        for kind in [Kind::Escalated, Kind::ThreadHeld, Kind::Test] {
+            assert_eq!(urgency(kind), "normal", "{kind:?}");
+        }
+        assert_eq!(urgency(Kind::DaemonStopped), "critical");
+    }
+
+    #[test]
     fn a_desktop_gets_no_markup() {
         assert_eq!(markup_escaped("<b>&"), "&lt;b&gt;&amp;");
     }

@@ -18,8 +18,8 @@ use crate::notice::Notice;
 /// The directory of the cursors in `.settled`.
 const CURSORS: &str = "notify";
 
-/// The first and the longest pause after a failed notice, in milliseconds; each pause doubles the one before.
-const BACKOFF_MS: [u64; 2] = [1_000, 5 * 60 * 1_000];
+/// The first and the longest pause after a failed notice, in seconds; each pause doubles the one before.
+const BACKOFF_S: [u64; 2] = [1, 300];
 
 /// The least time a daemon must serve before its end is worth a notice, in milliseconds. A command that judges mail
 /// without a daemon holds the lock for less.
@@ -167,11 +167,10 @@ impl Lane {
                 Ok(true)
             }
             Err(error) => {
-                let [first, longest] = BACKOFF_MS;
-                let pause = longest.min(first << self.failures.min(20));
+                let [first, longest] = BACKOFF_S;
+                let again_s = longest.min(first << self.failures.min(20));
                 self.failures += 1;
-                self.next_try = now.mono + pause;
-                let again_s = pause / 1_000;
+                self.next_try = now.mono + again_s * 1_000;
                 tracing::warn!(channel, id = notice.id, again_s, "not told: {error}");
                 Ok(false)
             }

@@ -32,6 +32,20 @@ fn hmac(secret: &[u8], text: &[u8]) -> [u8; 32] {
 mod tests {
     use super::*;
 
+    /// Computed with the `hmac` module of Python.
+    #[test]
+    fn id_seconds_and_body_are_signed_with_a_key_of_any_length() {
+        assert_eq!(
+            signature(b"s3cret", "id-1", 1_700_000_000, r#"{"a":1}"#),
+            "sha256=a6d07f071eae41b4e06ecc5d2ee34ba4d22b07450dc78c242c50c6ffc30d725c"
+        );
+        // A key as long as a block is used as it is.
+        assert_eq!(
+            hex::write(&hmac(&[0xaa; BLOCK], b"A key of one block")),
+            "b5b86f81df168468b268232499050165f50178f034d3e22b81c4e2d7b6623d15"
+        );
+    }
+
     /// Test cases 1, 2 and 6 of RFC 4231: a short key, a key of letters, and one longer than a block.
     #[test]
     fn the_vectors_of_the_rfc_come_out() {

@@ -6,7 +6,7 @@ mod recorded;
 use std::path::Path;
 
 use chrono::{DateTime, FixedOffset};
-use notifier::{Channel, Lane, Step};
+use notifier::{Channel, Lane, LaneError, Step};
 use serde_json::{Value, json};
 use workspace::config::{NotifySection, QuietHours};
 
@@ -153,6 +153,9 @@ fn a_receiver_that_fails_is_asked_again_after_twice_as_long_each_time() {
         assert_eq!(tried(root.path()), count, "after five minutes");
         mono += 300_000;
     }
+    lane.step(step(mono, None)).expect("a step");
+    lane.step(step(mono + 299_999, None)).expect("a step");
+    assert_eq!(tried(root.path()), count + 1, "not within five minutes");
 }
 
 #[test]
@@ -225,6 +228,21 @@ fn a_daemon_that_stays_away_is_told_of_once_each_time_it_served() {
     let told = told(root.path());
     assert!(told.iter().all(|notice| notice["kind"] == "daemon_stopped"));
     assert_eq!(told[0]["seq"], 7);
+    let root = root.path().display();
+    assert_eq!(told[0]["command"], format!("settled doctor --root {root}"));
+}
+
+#[test]
+fn a_cursor_that_cannot_be_read_is_an_error_and_no_new_channel() {
+    let root = workspace(Some(0));
+    let path = root.path().join(".settled/notify/command.json");
+    for unreadable in [&b"\xff"[..], b"{"] {
+        std::fs::write(&path, unreadable).expect("a file");
+        let channel = Channel::Command(vec!["true".to_owned()]);
+        let lane = Lane::open(root.path(), channel, &NotifySection::default());
+        assert!(matches!(lane, Err(LaneError::Cursor { .. })), "{lane:?}");
+        assert_eq!(std::fs::read(&path).expect("a file"), unreadable);
+    }
 }
 
 #[test]

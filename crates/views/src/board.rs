@@ -201,6 +201,9 @@ fn fit(lines: &mut [[String; 6]], width: usize) {
     if is_too_wide(lines) && width < SINCE_WIDTH_MIN {
         lines.iter_mut().for_each(|line| line[5].clear());
     }
+    if !is_too_wide(lines) {
+        return;
+    }
     let widest = |column: usize| lines.iter().map(|line| screen::cells(&line[column])).max();
     let others = [1, 2, 3, 5].into_iter().filter_map(widest);
     let others: usize = others

@@ -6,7 +6,7 @@ mod recorded;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpListener;
 use std::path::Path;
-use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::mpsc::{Sender, channel};
 use std::time::Duration;
 
 use notifier::{Channel, RunError, SendError};
@@ -34,7 +34,8 @@ fn command(script: &str) -> String {
     format!("command = [\"sh\", \"-c\", \"{script}\"]\n")
 }
 
-/// A receiver on this machine that answers with these statuses, one request each. Returns the lines for `[notify]`.
+/// A receiver on this machine that passes each request on and then answers with the next of these statuses. Returns the
+/// lines for `[notify]`.
 fn receiver(statuses: &'static [u16], requests: Sender<String>) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let address = listener.local_addr().expect("an address");
@@ -49,11 +50,11 @@ fn receiver(statuses: &'static [u16], requests: Sender<String>) -> String {
             let length = header(&request, "Content-Length").parse();
             let mut body = vec![0; length.expect("a number")];
             reader.read_exact(&mut body).expect("a body");
+            request += &String::from_utf8(body).expect("a text");
+            requests.send(request).expect("a test");
             let answer =
                 format!("HTTP/1.1 {status} X\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
             stream.write_all(answer.as_bytes()).expect("a sender");
-            request += &String::from_utf8(body).expect("a text");
-            requests.send(request).expect("a test");
         }
     });
     format!("webhook = \"http://{address}/hook\"\nwebhook_secret_file = \"hook.key\"\n")
@@ -64,11 +65,6 @@ fn header<'a>(request: &'a str, name: &str) -> &'a str {
         .lines()
         .find_map(|line| line.strip_prefix(name)?.strip_prefix(": "));
     value.unwrap_or_else(|| panic!("no {name} in {request}"))
-}
-
-fn next(requests: &Receiver<String>) -> String {
-    let patience = Duration::from_secs(60);
-    requests.recv_timeout(patience).expect("a request")
 }
 
 #[test]
@@ -123,7 +119,7 @@ fn a_test_goes_through_every_channel_and_names_one_that_fails() {
     assert_eq!(told.len(), 1, "the test alone");
     assert_eq!(told[0]["kind"], "test");
 
-    let request = next(&requests);
+    let request = requests.try_recv().expect("what was answered");
     assert!(request.starts_with("POST /hook HTTP/1.1\r\n"), "{request}");
     let (_, body) = request.split_once("\r\n\r\n").expect("a body");
     let notice: Value = serde_json::from_str(body).expect("JSON");
@@ -168,7 +164,8 @@ fn a_notifier_follows_the_ledger_and_is_the_only_one_of_its_workspace() {
         let ended = notifier::run(&path);
         let _ = sender.send(format!("it ended: {ended:?}"));
     });
-    let request = next(&requests);
+    let patience = Duration::from_secs(20);
+    let request = requests.recv_timeout(patience).expect("a request");
     assert!(request.contains("\"kind\":\"escalated\""), "{request}");
     let second = notifier::once(root.path());
     assert!(matches!(second, Err(RunError::Running)), "{second:?}");

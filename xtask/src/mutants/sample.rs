@@ -512,7 +512,8 @@ fn listed(copy: &Path, target: &Path, only: &[String]) -> Result<Vec<Change>, St
 /// The packages to search for changes whose names contain one of the words: only the rooms with which the words begin,
 /// if all do, since listing everything takes long.
 fn packages_of(only: &[String]) -> Vec<&str> {
-    let rooms: Option<Vec<&str>> = only.iter().map(|word| room_of(word)).collect();
+    // Each once: a package that is named twice is searched twice.
+    let rooms: Option<BTreeSet<&str>> = only.iter().map(|word| room_of(word)).collect();
     match rooms {
         Some(rooms) if !rooms.is_empty() => rooms
             .into_iter()
@@ -561,7 +562,11 @@ mod tests {
         assert_eq!(packages(&["crates/spool/"]), "--package spool");
         assert_eq!(
             packages(&["crates/spool/src/status.rs", "crates/settled/"]),
-            "--package spool --package settled"
+            "--package settled --package spool"
+        );
+        assert_eq!(
+            packages(&["crates/spool/src/a.rs", "crates/spool/src/b.rs"]),
+            "--package spool"
         );
         assert_eq!(packages(&[]), "--workspace");
         assert_eq!(

@@ -6,6 +6,7 @@ mod recorded_workspace;
 mod rewritten;
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
 use chrono::TimeDelta;
@@ -157,6 +158,8 @@ fn every_alert_is_a_problem_with_the_command_for_its_file() {
         alert("unwritable", "agents/codex/inbox"),
         alert("unwritable", "settled.toml"),
         alert("unwritable", "agents/none/inbox"),
+        alert("unwritable", "agents/gemini/inbox/closed"),
+        alert("unwritable", "settled.toml/inbox"),
         alert("sender_unproven", "agents/codex/inbox/x.yaml"),
         alert("sent_differs", "agents/codex/sent/q-1.yaml"),
         alert("shared_ledger", "agents"),
@@ -167,6 +170,10 @@ fn every_alert_is_a_problem_with_the_command_for_its_file() {
         format!("[{}]", alerts.join(",")),
     )
     .expect("a file");
+    // The mode says that nobody may write there.
+    let closed = path("agents/gemini/inbox/closed");
+    fs::create_dir(&closed).expect("a directory");
+    fs::set_permissions(&closed, fs::Permissions::from_mode(0o500)).expect("its owner's");
     let status = WorkspaceStatus::read(root.path()).expect("a workspace");
     let problems = status.problems(&Policy::default(), at(TimeDelta::zero()), &spelled);
     let mut text = String::new();

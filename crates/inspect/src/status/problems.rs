@@ -364,14 +364,19 @@ fn with_path(command: &str, alert: &Alert, what: &str, commands: &FixCommands<'_
 }
 
 /// Makes the command that lets the daemon into the directory or read the file of an alert.
-fn permission(alert: &Alert, commands: &FixCommands<'_>) -> FixCommand {
+fn readable(alert: &Alert, commands: &FixCommands<'_>) -> FixCommand {
     if alert.path.is_dir() {
-        let what = "as its owner or root: lets the daemon in, if it has the directory's user or group; \
-                    `settled init --separate-users` gives it both";
-        return with_path("chmod ug+rwx", alert, what, commands);
+        return entry(alert, commands);
     }
     let what = "as its owner or root: lets the daemon read it";
     with_path("chmod a+r", alert, what, commands)
+}
+
+/// Makes the command that lets the daemon into the directory of an alert.
+fn entry(alert: &Alert, commands: &FixCommands<'_>) -> FixCommand {
+    let what = "as its owner or root: lets the daemon in, if it has the directory's user or group; \
+                `settled init --separate-users` gives it both";
+    with_path("chmod ug+rwx", alert, what, commands)
 }
 
 /// Makes the command that lets the daemon write to the directory of an alert, as far as its mode says what is wrong.
@@ -389,7 +394,8 @@ fn writable(alert: &Alert, commands: &FixCommands<'_>) -> FixCommand {
             let what = "as its owner or root: makes the directory again";
             with_path("mkdir -p", alert, what, commands)
         }
-        Ok(_) | Err(_) => permission(alert, commands),
+        // Whoever asks may not see the directory.
+        Ok(_) | Err(_) => entry(alert, commands),
     }
 }
 
@@ -397,7 +403,7 @@ fn writable(alert: &Alert, commands: &FixCommands<'_>) -> FixCommand {
 pub(crate) fn of_alert(alert: &Alert, commands: &FixCommands<'_>) -> Problem {
     let (kind, fix) = match alert.kind {
         operator_alerts::AlertKind::Unreadable => {
-            (ProblemKind::Unreadable, permission(alert, commands))
+            (ProblemKind::Unreadable, readable(alert, commands))
         }
         operator_alerts::AlertKind::Unwritable => {
             (ProblemKind::Unwritable, writable(alert, commands))

@@ -1,5 +1,6 @@
 //! Checks the log of a shared ledger with `settled-host`, which has the network client.
 
+use std::path::Path;
 use std::process::{Command, Stdio};
 
 use serde_json::Value;
@@ -22,7 +23,12 @@ pub(super) fn hosts(case: &CheckContext<'_>) -> Checked {
         return Ok(Vec::new());
     }
     let settled = std::env::current_exe().map_err(|error| error.to_string())?;
-    let mut program = Command::new(settled.with_file_name(PROGRAM));
+    ask(&settled.with_file_name(PROGRAM), case)
+}
+
+/// Runs the program's check and takes over its findings.
+pub(super) fn ask(program: &Path, case: &CheckContext<'_>) -> Checked {
+    let mut program = Command::new(program);
     program
         .arg("--json")
         .arg("--root")

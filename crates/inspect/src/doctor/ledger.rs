@@ -23,12 +23,9 @@ const LISTED_MAX: usize = 20;
 pub(super) fn whole(case: &CheckContext<'_>) -> Checked {
     let verified = match spool::verify(case.root) {
         Ok(verified) => verified,
-        Err(error) if is_denied(&error) => {
-            return Ok(vec![CheckOutcome::note(
-                "only the daemon may read the ledger",
-            )]);
+        Err(error @ SpoolError::Io { .. }) => {
+            return unreadable(&error, "only the daemon may read the ledger");
         }
-        Err(error @ SpoolError::Io { .. }) => return Err(chain(&error)),
         Err(error) => {
             return Ok(vec![CheckOutcome::wrong(
                 chain(&error),
@@ -82,14 +79,8 @@ pub(super) fn sent(case: &CheckContext<'_>) -> Checked {
         }
         Ok(())
     };
-    match spool::read_ledger(case.root, &mut compare) {
-        Ok(_) => {}
-        Err(error) if is_denied(&error) => {
-            return Ok(vec![CheckOutcome::note(
-                "not compared: only the daemon may read the ledger",
-            )]);
-        }
-        Err(error) => return Err(chain(&error)),
+    if let Err(error) = spool::read_ledger(case.root, &mut compare) {
+        return unreadable(&error, "not compared: only the daemon may read the ledger");
     }
     if differing.is_empty() {
         return Ok(vec![CheckOutcome::ok(format!(
@@ -97,24 +88,16 @@ pub(super) fn sent(case: &CheckContext<'_>) -> Checked {
         ))]);
     }
     differing.sort_unstable();
-    let more = differing.len().saturating_sub(LISTED_MAX);
-    let mut said: Vec<CheckOutcome> = differing
-        .iter()
-        .take(LISTED_MAX)
-        .map(|path| {
-            CheckOutcome::wrong(
-                format!(
-                    "{} differs from what the daemon judged (sent_differs)",
-                    path.display()
-                ),
-                "have its sender send the message again, then remove the file",
-            )
-        })
-        .collect();
-    if more > 0 {
-        said.push(CheckOutcome::note(format!("and {more} more")));
-    }
-    Ok(said)
+    let said = differing.iter().map(|path| {
+        CheckOutcome::wrong(
+            format!(
+                "{} differs from what the daemon judged (sent_differs)",
+                path.display()
+            ),
+            "have its sender send the message again, then remove the file",
+        )
+    });
+    Ok(shortened(said.collect()))
 }
 
 /// Returns whether a file has the bytes that were judged. Reads no more than those were: its writer can enlarge it.
@@ -127,18 +110,13 @@ fn is_as_judged(path: &Path, original: &Original) -> io::Result<bool> {
 pub(super) fn snapshot(case: &CheckContext<'_>) -> Checked {
     let folded = match LedgerIndex::read(case.root) {
         Ok((_, folded)) => folded,
-        Err(error) if is_denied(&error) => {
-            return Ok(vec![CheckOutcome::note(
-                "only the daemon may read snapshots",
-            )]);
-        }
         Err(error @ SpoolError::Contradicted { .. }) => {
             return Ok(vec![CheckOutcome::wrong(
                 chain(&error),
                 (case.spell)("ledger verify"),
             )]);
         }
-        Err(error) => return Err(chain(&error)),
+        Err(error) => return unreadable(&error, "only the daemon may read snapshots"),
     };
     // A note only: a start reads the records instead.
     let mut said: Vec<CheckOutcome> = folded
@@ -188,27 +166,31 @@ pub(super) fn alerts(case: &CheckContext<'_>) -> Checked {
     if alerts.is_empty() {
         return Ok(vec![CheckOutcome::ok("the daemon reports none")]);
     }
-    let count = alerts.len();
     let spell = |_: Option<&AgentName>, words: &str| (case.spell)(words);
-    let mut said: Vec<CheckOutcome> = alerts
-        .iter()
-        .take(LISTED_MAX)
-        .map(|alert| {
-            let Problem { what, fix, .. } = of_alert(alert, &FixCommands(&spell));
-            CheckOutcome::wrong(what, format!("{}   # {}", fix.run, fix.effect))
-        })
-        .collect();
-    if count > LISTED_MAX {
-        said.push(CheckOutcome::note(format!(
-            "and {} more",
-            count - LISTED_MAX
-        )));
-    }
-    Ok(said)
+    let said = alerts.iter().map(|alert| {
+        let Problem { what, fix, .. } = of_alert(alert, &FixCommands(&spell));
+        CheckOutcome::wrong(what, format!("{}   # {}", fix.run, fix.effect))
+    });
+    Ok(shortened(said.collect()))
 }
 
-fn is_denied(error: &SpoolError) -> bool {
-    matches!(error, SpoolError::Io { source, .. } if source.kind() == io::ErrorKind::PermissionDenied)
+/// Says that the ledger cannot be read: in this note where its reader lacks the permission, which only the daemon needs.
+fn unreadable(error: &SpoolError, note: &str) -> Checked {
+    let denied = io::ErrorKind::PermissionDenied;
+    if matches!(error, SpoolError::Io { source, .. } if source.kind() == denied) {
+        return Ok(vec![CheckOutcome::note(note)]);
+    }
+    Err(chain(error))
+}
+
+/// Keeps the first of many outcomes, and counts the others.
+fn shortened(mut said: Vec<CheckOutcome>) -> Vec<CheckOutcome> {
+    let more = said.len().saturating_sub(LISTED_MAX);
+    if more > 0 {
+        said.truncate(LISTED_MAX);
+        said.push(CheckOutcome::note(format!("and {more} more")));
+    }
+    said
 }
 
 #[cfg(test)]
@@ -242,5 +224,35 @@ mod tests {
         assert!(!is_as_judged(&path, &original).expect("an answer"));
         original.stamp = None;
         assert!(!is_as_judged(&path, &original).expect("an answer"));
+    }
+
+    #[test]
+    fn a_ledger_that_only_the_daemon_may_read_is_a_note_and_a_broken_disk_a_failure() {
+        let said = |kind: io::ErrorKind| {
+            let error = SpoolError::Io {
+                operation: "open",
+                path: "ledger".into(),
+                source: kind.into(),
+            };
+            let said = unreadable(&error, "only the daemon may read it");
+            said.map(|said| said.into_iter().map(|it| it.what).collect::<Vec<_>>())
+        };
+        let note = vec!["only the daemon may read it".to_owned()];
+        assert_eq!(said(io::ErrorKind::PermissionDenied), Ok(note));
+        let failed = said(io::ErrorKind::NotADirectory).expect_err("a failure");
+        assert!(failed.starts_with("cannot open ledger"), "{failed}");
+    }
+
+    #[test]
+    fn of_more_than_twenty_outcomes_the_others_are_counted() {
+        for (all, kept, last) in [
+            (20, 20, "20"),
+            (21, 21, "and 1 more"),
+            (25, 21, "and 5 more"),
+        ] {
+            let said = shortened((1..=all).map(|n| CheckOutcome::ok(n.to_string())).collect());
+            let found = (said.len(), said.last().map(|it| it.what.as_str()));
+            assert_eq!(found, (kept, Some(last)), "{all}");
+        }
     }
 }

@@ -62,9 +62,12 @@ pub(super) fn room(case: &CheckContext<'_>) -> Checked {
     let disk = rustix::fs::statvfs(case.root)
         .map_err(|error| format!("cannot find out the free space: {error}"))?;
     let bytes = disk.f_bavail.saturating_mul(disk.f_frsize);
-    // File systems without a fixed number of inodes report 0 of 0.
-    let inodes = (disk.f_files > 0).then_some(disk.f_favail);
-    Ok(free(bytes, inodes))
+    Ok(free(bytes, inodes(disk.f_files, disk.f_favail)))
+}
+
+/// The number of files that still fit; `None` for a file system without a fixed number, which reports 0 of 0.
+fn inodes(all: u64, free: u64) -> Option<u64> {
+    (all > 0).then_some(free)
 }
 
 /// Says whether so many free bytes and inodes are enough; `None` if any number of files fits.
@@ -226,5 +229,19 @@ mod tests {
                 .map(|it| format!("{} {}", it.state.word(), it.what));
             assert_eq!(said.collect::<Vec<_>>().join(", "), expected);
         }
+        assert_eq!(inodes(0, 0), None, "any number of files fits");
+        assert_eq!(inodes(5, 0), Some(0));
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn the_limits_on_watching_are_those_of_the_kernel() {
+        let limit = |name: &str| {
+            let text = std::fs::read_to_string(format!("/proc/sys/fs/inotify/{name}"));
+            text.expect("a limit").trim().to_owned()
+        };
+        let (watches, watchers) = (limit("max_user_watches"), limit("max_user_instances"));
+        let expected = format!(" (at most {watches} watches and {watchers} watchers a user)");
+        assert_eq!(limits(), expected);
     }
 }

@@ -7,11 +7,10 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
 
-use chrono::{DateTime, Utc};
 use message_schema::id::AgentName;
 use workspace::directory;
 
-use super::{CHECKS, CheckContext, CheckOutcome};
+use super::{CHECKS, CheckContext, CheckOutcome, Checked, examine, hosts};
 
 /// A recorded ledger of twelve records; the last one is of 08:01:30 on 23 November 2026.
 const LEDGER: &str = concat!(
@@ -142,6 +141,10 @@ wrong the outbox of claude belongs to uid UID, expected uid 54321 -> settled ini
 $ old agents/codex/outbox/.settled-retry-7.tmp agents/codex/dead_letter/.settled-send-01abc.tmp
 ? leftovers
 wrong left behind for over a day: agents/codex/outbox/.settled-retry-7.tmp, agents/codex/dead_letter/.settled-send-01abc.tmp -> settled doctor --fix
+
+$ touch -d '23 hours ago' agents/codex/outbox/.settled-retry-7.tmp
+? leftovers
+ok no temporary file was left behind
 
 $ old agents/codex/outbox/.settled-retry-7.tmp agents/claude/inbox/.settled-send-1.tmp
 ? leftovers --fix
@@ -304,37 +307,31 @@ fn sh(root: &Path, script: &str) -> String {
     sh::sh(root, &format!("LEDGER='{LEDGER}'\n{WORDS}\n{script}"))
 }
 
-/// Runs one check and prints what it says.
-fn said(root: &Path, question: &str, is_served: bool) -> String {
-    let mut words = question.split_whitespace();
-    let name = words.next().expect("a check");
-    let (mut agent, mut fixes) = (None, false);
-    let mut now: DateTime<Utc> = "2030-01-01T00:00:00Z".parse().expect("an instant");
-    while let Some(option) = words.next() {
-        match option {
-            "--fix" => fixes = true,
-            "--as" => agent = words.next().and_then(|name| AgentName::new(name).ok()),
-            "--at" => now = words.next().expect("a time").parse().expect("an instant"),
-            other => panic!("{other}"),
-        }
-    }
-    let lock = is_served.then(|| fs::File::open(root.join(".settled/lock")).expect("a lock"));
-    if let Some(lock) = &lock {
-        lock.lock().expect("nobody else has it");
-    }
-    let agents = directory::agents(root).expect("a directory");
-    let case = CheckContext {
+fn spelled(words: &str) -> String {
+    format!("settled {words}")
+}
+
+/// What the daemon's user asks on New Year 2030.
+fn question<'a>(
+    root: &'a Path,
+    agents: &'a [AgentName],
+    monitors: &'a [String],
+) -> CheckContext<'a> {
+    CheckContext {
         root,
-        agent: agent.as_ref(),
-        agents: &agents,
-        now,
-        fixes,
-        monitors: &[],
-        spell: &|words| format!("settled {words}"),
-    };
-    let (_, run) = CHECKS.iter().find(|(check, _)| *check == name).expect(name);
+        agent: None,
+        agents,
+        now: "2030-01-01T00:00:00Z".parse().expect("an instant"),
+        fixes: false,
+        monitors,
+        spell: &spelled,
+    }
+}
+
+/// Prints the outcomes of a check, each on a line.
+fn told(root: &Path, checked: Checked) -> String {
     let mut text = String::new();
-    match run(&case) {
+    match checked {
         Ok(said) => {
             for CheckOutcome { state, what, fix } in said {
                 let fix = fix.map_or_else(String::new, |fix| format!(" -> {fix}"));
@@ -344,6 +341,30 @@ fn said(root: &Path, question: &str, is_served: bool) -> String {
         Err(why) => writeln!(text, "failed {why}").expect("memory"),
     }
     text.replace(&root.display().to_string(), "ROOT")
+}
+
+/// Runs one check and prints what it says.
+fn said(root: &Path, words: &str, is_served: bool) -> String {
+    let mut words = words.split_whitespace();
+    let name = words.next().expect("a check");
+    let agents = directory::agents(root).expect("a directory");
+    let mut agent = None;
+    let mut case = question(root, &agents, &[]);
+    while let Some(option) = words.next() {
+        match option {
+            "--fix" => case.fixes = true,
+            "--as" => agent = words.next().and_then(|name| AgentName::new(name).ok()),
+            "--at" => case.now = words.next().expect("a time").parse().expect("an instant"),
+            other => panic!("{other}"),
+        }
+    }
+    case.agent = agent.as_ref();
+    let lock = is_served.then(|| fs::File::open(root.join(".settled/lock")).expect("a lock"));
+    if let Some(lock) = &lock {
+        lock.lock().expect("nobody else has it");
+    }
+    let (_, run) = CHECKS.iter().find(|(check, _)| *check == name).expect(name);
+    told(root, run(&case))
 }
 
 /// True if the text is the expected one, in which `…` stands for anything.
@@ -394,4 +415,68 @@ fn each_check_says_what_is_wrong_and_what_fixes_it() {
         }
     }
     assert!(wrong.is_empty(), "{wrong}");
+}
+
+#[test]
+fn every_check_is_made_in_the_order_of_causes() {
+    let root = tempfile::tempdir().expect("a directory");
+    let agents = ["claude", "codex"].map(|name| name.parse::<AgentName>().expect("a name"));
+    directory::init(root.path(), &agents).expect("a workspace");
+    let results = examine(&question(root.path(), &agents, &[]));
+    let mut made: Vec<&str> = results.iter().map(super::CheckResult::check).collect();
+    made.dedup();
+    // The config has no shared ledger and no sandbox.
+    let all = CHECKS.iter().map(|(check, _)| *check);
+    let expected: Vec<&str> = all
+        .filter(|it| !["hosts", "sandbox"].contains(it))
+        .collect();
+    assert_eq!(made, expected);
+    let is_git = |what: &str| what.starts_with("git: git version ");
+    assert!(results.iter().any(|it| is_git(&it.what)), "{results:?}");
+}
+
+#[test]
+fn the_findings_of_the_program_for_hosts_are_taken_over() {
+    let root = tempfile::tempdir().expect("a directory");
+    let root = root.path();
+    let asked = |answer: &str, monitors: &[&str]| {
+        // The shell writes the program, so that no other test holds it open while it starts.
+        let program = format!("printf '#!/bin/sh\n%s\n' '{answer}' > host; chmod +x host");
+        sh::sh(root, &program);
+        let monitors: Vec<String> = monitors.iter().map(ToString::to_string).collect();
+        let case = question(root, &[], &monitors);
+        told(root, hosts::ask(&root.join("host"), &case))
+    };
+    let findings = r#"printf "{\"data\":{\"findings\":[{\"state\":\"ok\",\"what\":\"$*\"}, {\"state\":\"wrong\",\"what\":\"b\",\"fix\":\"c\"}, {\"what\":\"d\"}]}}""#;
+    for (answer, monitors, expected) in [
+        (
+            findings,
+            &[][..],
+            "ok --json --root ROOT check\nwrong b -> c\nnote d\n",
+        ),
+        (
+            findings,
+            &["a", "b"],
+            "ok --json --root ROOT check --monitor a,b\nwrong b -> c\nnote d\n",
+        ),
+        (
+            r#"echo "{\"error\":{\"message\":\"no broker\"}}""#,
+            &[],
+            "failed settled-host: no broker\n",
+        ),
+        ("echo {}", &[], "failed settled-host: it says nothing\n"),
+    ] {
+        assert_eq!(asked(answer, monitors), expected, "{answer}");
+    }
+    let silent = asked("exit 1", &[]);
+    assert!(
+        silent.starts_with("failed settled-host gave no answer: "),
+        "{silent}"
+    );
+    let none = hosts::ask(&root.join("none"), &question(root, &[], &[]));
+    let none = told(root, none);
+    assert!(
+        none.starts_with("failed settled-host cannot be run: "),
+        "{none}"
+    );
 }

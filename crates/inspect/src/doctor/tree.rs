@@ -16,6 +16,15 @@ use super::{CheckContext, CheckOutcome, Checked};
 /// The age at which a temporary file counts as left over.
 const LEFT_OVER: Duration = Duration::from_secs(24 * 3600);
 
+/// The access to a directory whose files one reads.
+const READ: Access = Access::READ_OK.union(Access::EXEC_OK);
+
+/// The access to a directory in which one makes files without listing them.
+const MAKE: Access = Access::WRITE_OK.union(Access::EXEC_OK);
+
+/// The access to a directory of one's own.
+const WRITE: Access = READ.union(Access::WRITE_OK);
+
 /// Checks that the tree is complete.
 pub(super) fn complete(case: &CheckContext<'_>) -> Checked {
     if case.agents.is_empty() {
@@ -103,15 +112,22 @@ pub(super) fn config(case: &CheckContext<'_>) -> Checked {
             outcomes.extend(unreached(&config).map(CheckOutcome::note));
             Ok(outcomes)
         }
-        Err(ConfigError::Unreadable { source, .. })
-            if case.agent.is_some() && source.kind() == io::ErrorKind::PermissionDenied =>
+        Err(error) => unusable(&error, case.agent),
+    }
+}
+
+/// Says why the config cannot be used. An agent need not be able to read it; the daemon's user must.
+fn unusable(error: &ConfigError, agent: Option<&AgentName>) -> Checked {
+    match error {
+        ConfigError::Unreadable { source, .. }
+            if agent.is_some() && source.kind() == io::ErrorKind::PermissionDenied =>
         {
             Ok(vec![CheckOutcome::note(
                 "only the daemon may read settled.toml",
             )])
         }
-        Err(error @ ConfigError::Unreadable { .. }) => Err(error.to_string()),
-        Err(error @ ConfigError::Invalid { .. }) => Ok(vec![CheckOutcome::wrong(
+        ConfigError::Unreadable { .. } => Err(error.to_string()),
+        ConfigError::Invalid { .. } => Ok(vec![CheckOutcome::wrong(
             error.to_string(),
             "fix that line of settled.toml",
         )]),
@@ -187,32 +203,26 @@ pub(super) fn access(case: &CheckContext<'_>) -> Checked {
 
 fn of_agent(root: &Path, agent: &str) -> Vec<(PathBuf, Access)> {
     let home = Layout::new(root).agent(agent);
-    let write = Access::READ_OK | Access::WRITE_OK | Access::EXEC_OK;
-    let read = Access::READ_OK | Access::EXEC_OK;
-    let writes = [dirs::OUTBOX, dirs::INBOX, dirs::ARCHIVE].map(|name| (home.join(name), write));
-    let reads = [dirs::SENT, dirs::DEAD_LETTER].map(|name| (home.join(name), read));
-    let findings = (
-        Layout::new(root).packets(dirs::FINDINGS),
-        Access::WRITE_OK | Access::EXEC_OK,
-    );
+    let writes = [dirs::OUTBOX, dirs::INBOX, dirs::ARCHIVE].map(|name| (home.join(name), WRITE));
+    let reads = [dirs::SENT, dirs::DEAD_LETTER].map(|name| (home.join(name), READ));
+    let findings = (Layout::new(root).packets(dirs::FINDINGS), MAKE);
     writes.into_iter().chain(reads).chain([findings]).collect()
 }
 
 fn of_daemon(case: &CheckContext<'_>) -> Vec<(PathBuf, Access)> {
     let layout = Layout::new(case.root);
-    let write = Access::READ_OK | Access::WRITE_OK | Access::EXEC_OK;
     let mut wanted = vec![
-        (layout.own(), write),
-        (layout.ledger(), write),
-        (layout.packets(dirs::BRIEFS), write),
-        (layout.packets(dirs::HANDOFF), write),
-        (layout.packets(dirs::FINDINGS), write),
+        (layout.own(), WRITE),
+        (layout.ledger(), WRITE),
+        (layout.packets(dirs::BRIEFS), WRITE),
+        (layout.packets(dirs::HANDOFF), WRITE),
+        (layout.packets(dirs::FINDINGS), WRITE),
     ];
     for agent in case.agents {
         let home = layout.agent(agent.as_str());
         wanted.extend(
             [dirs::OUTBOX, dirs::INBOX, dirs::SENT, dirs::DEAD_LETTER]
-                .map(|name| (home.join(name), write)),
+                .map(|name| (home.join(name), WRITE)),
         );
     }
     wanted
@@ -356,4 +366,34 @@ fn is_unneeded(case: &CheckContext<'_>, agent: &str, directory: &Path, name: &st
         return false;
     };
     spool::has_delivered(case.root, &mailbox, seq, n) == Some(true)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_agent_need_not_read_the_config_and_the_daemon_must() {
+        let agent: AgentName = "claude".parse().expect("a name");
+        let said = |agent, kind: io::ErrorKind| {
+            let error = ConfigError::Unreadable {
+                path: "settled.toml".into(),
+                source: kind.into(),
+            };
+            match unusable(&error, agent) {
+                Ok(said) => said.into_iter().map(|it| it.what).collect(),
+                Err(why) => format!("failed: {why}"),
+            }
+        };
+        let denied = io::ErrorKind::PermissionDenied;
+        let note = "only the daemon may read settled.toml";
+        assert_eq!(said(Some(&agent), denied), note);
+        for failed in [
+            said(None, denied),
+            said(Some(&agent), io::ErrorKind::NotADirectory),
+            said(None, io::ErrorKind::NotADirectory),
+        ] {
+            assert!(failed.starts_with("failed: settled.toml: "), "{failed}");
+        }
+    }
 }

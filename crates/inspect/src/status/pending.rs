@@ -1,7 +1,6 @@
 //! The mail in outboxes that is not judged yet, and the reviews it claims to belong to: enough to say why a review does
 //! not move while no daemon serves. Only the daemon checks the claims.
 
-use std::io::Read as _;
 use std::path::Path;
 
 use chrono::{DateTime, Utc};
@@ -120,13 +119,5 @@ impl ClaimedReview {
 
 /// Reads a regular file no larger than a message may be. Agents own these directories, so it must block on nothing.
 fn bytes(path: &Path) -> Option<Vec<u8>> {
-    let file = regular_file::open(path).ok()?;
-    if !file.metadata().ok()?.is_file() {
-        return None;
-    }
-    let mut bytes = Vec::new();
-    file.take(MESSAGE_BYTES_MAX + 1)
-        .read_to_end(&mut bytes)
-        .ok()?;
-    Some(bytes)
+    regular_file::read(path, MESSAGE_BYTES_MAX).ok()?
 }

@@ -137,9 +137,7 @@ fn with_id(
 ) -> Vec<(String, String)> {
     let is_it = |bytes: &[u8]| {
         // Most files do not contain the id at all and need not be parsed.
-        bytes
-            .windows(id.as_str().len())
-            .any(|window| window == id.as_str().as_bytes())
+        String::from_utf8_lossy(bytes).contains(id.as_str())
             && message_schema::parse(bytes).is_ok_and(|message| message.id().as_ref() == Some(id))
     };
     files(root, directory, of)
@@ -188,5 +186,22 @@ fn read(path: &Path) -> io::Result<Option<Vec<u8>>> {
     match regular_file::read(path, SIZE_MAX) {
         Err(error) if is_absent(&error) => Ok(None),
         read => read,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_that_cannot_be_looked_for_is_not_called_missing() {
+        let root = tempfile::tempdir().expect("a directory");
+        std::fs::write(root.path().join("a"), "x").expect("a file");
+        let found = |name: &str| read(&root.path().join(name));
+        assert_eq!(found("a").expect("a file"), Some(b"x".to_vec()));
+        for absent in ["b", "a/b", "."] {
+            assert_eq!(found(absent).expect(absent), None);
+        }
+        assert!(found(&"n".repeat(256)).is_err(), "no name is so long");
     }
 }

@@ -147,21 +147,24 @@ mod tests {
 
     use super::*;
 
-    #[test]
-    fn a_refusal_of_either_reviewer_belongs_to_a_reassigned_review() {
-        let name = |name: &str| -> AgentName { name.parse().expect("a name") };
+    fn name(name: &str) -> AgentName {
+        name.parse().expect("a name")
+    }
+
+    fn key() -> ReviewKey {
         let pr: PrNumber = "86".parse().expect("a number");
-        let key = ReviewKey::new(None, &pr, name("claude"), name("codex"));
-        let review = Review {
+        ReviewKey::new(None, &pr, name("claude"), name("codex"))
+    }
+
+    fn review(phase: Phase, since_s: i64) -> Review {
+        Review {
             generation: 1,
             rounds: Rounds::default(),
             granted: 0,
             first_round: 1,
             round: 1,
-            phase: Phase::Fixing {
-                due: DateTime::UNIX_EPOCH + TimeDelta::hours(1),
-            },
-            since: DateTime::UNIX_EPOCH,
+            phase,
+            since: DateTime::UNIX_EPOCH + TimeDelta::seconds(since_s),
             closed_by: None,
             threads: std::collections::BTreeMap::new(),
             commit: None,
@@ -174,20 +177,120 @@ mod tests {
             spent: message_schema::spend::Spend::default(),
             past_requests: Vec::new(),
             reading: review::ReadingState::default(),
-        };
+        }
+    }
+
+    fn fixing() -> Phase {
+        let due = DateTime::UNIX_EPOCH + TimeDelta::hours(1);
+        Phase::Fixing { due }
+    }
+
+    /// A refusal a minute after the epoch, by this agent, of the file and the review of that name.
+    fn refusal(seq: u64, agent: &str, file: &str, review: Option<&str>) -> Refusal {
+        let refusal = json!({
+            "seq": seq, "at": "1970-01-01T00:01:00Z", "agent": agent, "file": file, "original": file,
+            "code": "no_open_request", "review": review,
+        });
+        serde_json::from_value(refusal).expect("a refusal")
+    }
+
+    fn of_review(review: Option<&str>, pr: Option<&str>) -> OpenRefusal {
+        OpenRefusal {
+            refusal: refusal(1, "codex", "m-1.yaml", review),
+            pr: pr.map(|pr| pr.parse().expect("a number")),
+            report: None,
+        }
+    }
+
+    #[test]
+    fn a_refusal_of_either_reviewer_belongs_to_a_reassigned_review() {
+        let (key, review) = (key(), review(fixing(), 0));
         let is_about = |agent: &str| {
-            let refusal = json!({
-                "seq": 1, "at": "1970-01-01T00:00:00Z", "agent": agent, "file": "m-1.yaml",
-                "original": "m-1.yaml", "code": "no_open_request",
-            });
             let open = OpenRefusal {
-                refusal: serde_json::from_value(refusal).expect("a refusal"),
-                pr: Some("086".parse().expect("a number")),
-                report: None,
+                refusal: refusal(1, agent, "m-1.yaml", None),
+                ..of_review(None, Some("086"))
             };
             open.is_about(&key, &review)
         };
         let parties = ["claude", "codex", "gemini", "qwen"].map(is_about);
         assert_eq!(parties, [true, true, true, false]);
+    }
+
+    #[test]
+    fn the_review_that_the_daemon_found_is_known_by_its_whole_name() {
+        let is_about = |name: &str, pr| {
+            let open = of_review(Some(name), pr);
+            open.is_about(&key(), &review(fixing(), 0))
+        };
+        assert!(is_about("#86 claude -> codex", None));
+        assert!(!is_about("#860 claude -> codex", Some("86")));
+        assert!(!is_about("#86 claude -> gemini", Some("86")));
+    }
+
+    #[test]
+    fn a_refusal_is_over_once_its_review_is_closed_or_has_ended_since() {
+        let approved = || {
+            let approval = json!({"merge_ready": true, "at": "1970-01-01T00:00:00Z"});
+            Phase::Approved(serde_json::from_value(approval).expect("an approval"))
+        };
+        let escalated = || Phase::Escalated(review::EscalationReason::AuthorTimeout);
+        let closed = || Phase::Closed(review::CloseReason::Merged);
+        for (phase, since_s, expected) in [
+            (fixing(), 99, false),
+            (closed(), 0, true),
+            (approved(), 59, false),
+            (approved(), 60, false),
+            (approved(), 61, true),
+            (escalated(), 60, false),
+            (escalated(), 61, true),
+        ] {
+            let (key, review) = (key(), review(phase, since_s));
+            let state = State::of([(&key, &review)], [], []);
+            let is_over = |name: Option<&str>, pr| of_review(name, pr).is_over(&state);
+            let phase = review.phase.word();
+            assert_eq!(is_over(None, Some("86")), expected, "{phase} {since_s}");
+            let found = is_over(Some("#86 claude -> codex"), None);
+            assert_eq!(found, expected, "{phase} {since_s}");
+            assert!(!is_over(None, Some("87")), "{phase} {since_s}");
+            assert!(!is_over(None, None), "{phase} {since_s}");
+        }
+    }
+
+    #[test]
+    fn a_name_that_is_no_argument_is_not_repeated_in_a_command() {
+        let show = |file: &str| {
+            let refusal = refusal(1, "codex", file, None);
+            let open = OpenRefusal {
+                refusal,
+                ..of_review(None, None)
+            };
+            open.show()
+        };
+        assert_eq!(show("a b.yaml"), "dead-letter show 'a b.yaml'");
+        assert_eq!(show("-a.yaml"), "dead-letter list");
+        assert_eq!(show("a\nb.yaml"), "dead-letter list");
+    }
+
+    #[test]
+    fn the_newest_hundred_are_read_for_the_pull_request_that_they_name() {
+        const MESSAGE: &str = "id: q-1\nfrom: a\nto: b\ntype: question\npriority: P1\n\
+            created_at_utc: \"2026-11-23T08:01:28Z\"\nrelated_pr: \"86\"\nsubject: Which\nbody: |\n  Which?\n";
+        let root = tempfile::tempdir().expect("a directory");
+        let mut index = LedgerIndex::default();
+        for seq in 1..=102 {
+            let agent = ["claude", "codex", "gemini", "pi"][seq as usize % 4];
+            let directory = super::super::directory(root.path(), &name(agent));
+            std::fs::create_dir_all(&directory).expect("a directory");
+            let file = format!("{seq}.yaml");
+            std::fs::write(directory.join(&file), MESSAGE).expect("a file");
+            let refusal = refusal(seq, agent, &file, None);
+            index.refusals.remember(agent.to_owned(), refusal);
+        }
+        let open = open(root.path(), &index);
+        let pr = |it: &OpenRefusal| it.pr.as_ref().map(ToString::to_string);
+        let found: Vec<(u64, Option<String>)> =
+            open.iter().map(|it| (it.refusal.seq, pr(it))).collect();
+        let named = |seq| (seq, (seq > 2).then(|| "86".to_owned()));
+        assert_eq!(found, (1..=102).map(named).collect::<Vec<_>>());
     }
 }

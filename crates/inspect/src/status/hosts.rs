@@ -139,6 +139,9 @@ mod tests {
             "heard 3 s ago, waiting, 12 records behind, clock -5.0 s"
         );
         assert_eq!(said(heard("in_step", 12, 0), 240), "silent for 4 min");
+        // Two heartbeats may be lost, and two clocks differ by two seconds.
+        assert_eq!(said(heard("in_step", 0, 2_000), 35), "heard 35 s ago");
+        assert_eq!(said(heard("in_step", 0, 0), 36), "silent for 36 s");
         let other = LastHeard {
             version: "0.0.9".to_owned(),
             ..heard("in_step", 0, 0)

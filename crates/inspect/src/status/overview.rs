@@ -241,3 +241,48 @@ impl Status {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use review::{PairMember, PairSetup, PairStanding, SignalWords};
+
+    use super::*;
+
+    #[test]
+    fn a_pair_shows_whose_turn_it_is_and_the_whole_seconds_that_are_left() {
+        let member = |agent: &str| PairMember {
+            agent: agent.parse().expect("a name"),
+            command: "true".to_owned(),
+            output: "text".to_owned(),
+        };
+        let setup = PairSetup {
+            author: member("claude"),
+            reviewer: Some(member("codex")),
+            workdir: ".".to_owned(),
+            task: "a parser".to_owned(),
+            pr: None,
+            iterations: 4,
+            run_seconds: 60,
+            seconds: 90,
+            turns: None,
+            words: SignalWords::default(),
+        };
+        let standing = PairStanding {
+            ms_left: 89_999,
+            ..PairStanding::new(&setup)
+        };
+        let pair = OpenPair {
+            setup,
+            opened_at: DateTime::UNIX_EPOCH,
+            standing,
+            asked_for: std::collections::BTreeSet::new(),
+        };
+        let row = PairRow::of(&PairId("pair-1".parse().expect("an id")), &pair);
+        let shown = serde_json::to_value(row).expect("plain values");
+        let expected = serde_json::json!({
+            "pair": "pair-1", "author": "claude", "reviewer": "codex", "state": "init",
+            "iteration": 0, "iterations": 4, "seconds_left": 89,
+        });
+        assert_eq!(shown, expected);
+    }
+}

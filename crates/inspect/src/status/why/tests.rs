@@ -408,3 +408,106 @@ fn an_lgtm_is_proposed_wherever_the_brief_offers_one() {
         "a gate that only advises refuses nothing"
     );
 }
+
+/// A thread that blocks, in this state.
+fn blocker(state: &serde_json::Value) -> review::Thread {
+    let thread = json!({
+        "severity": "P1", "blocking": true, "opened_in": 1, "state": state,
+        "dialogue": { "stance": "seeks_change", "round_count": 0, "replies": 0 },
+    });
+    serde_json::from_value(thread).expect("a thread")
+}
+
+#[test]
+fn an_author_fixes_what_blocks_and_then_asks_again() {
+    for (blockers, expected) in [
+        (
+            0,
+            "claude must request the next round: nothing blocking is open",
+        ),
+        (1, "claude must fix the blocking finding and report back"),
+        (2, "claude must fix 2 blocking findings and report back"),
+    ] {
+        let mut fixing = review(Phase::Fixing {
+            due: now() + TimeDelta::hours(1),
+        });
+        let id = |n| format!("F-{n}").parse().expect("an id");
+        let threads = (0..blockers).map(|n| (id(n), blocker(&json!("open"))));
+        fixing.threads = threads.collect();
+        let missing = ask(&standing(&fixing, None, true), &fixing).missing;
+        assert_eq!(missing.as_deref(), Some(expected));
+    }
+}
+
+#[test]
+fn where_no_agent_may_approve_a_person_does_once_nothing_blocks() {
+    let mut policy = Policy::default();
+    let paths = review::HumanPaths::new(vec![".github/".to_owned()]);
+    policy.gate.human_paths = paths.expect("a pattern");
+    let commands = |review: &Review| -> Vec<String> {
+        let standing = standing(review, None, true);
+        let fixes = standing.why(&key(), review, &policy, now(), &spell).fixes;
+        fixes.into_iter().map(|fix| fix.run).collect()
+    };
+    let mut review = asked(&[]);
+    let approve = "settled review approve 86".to_owned();
+    assert!(
+        commands(&review).contains(&approve),
+        "{:?}",
+        commands(&review)
+    );
+    let id = "F-1".parse().expect("an id");
+    review.threads.insert(id, blocker(&json!("open")));
+    assert!(
+        !commands(&review).contains(&approve),
+        "{:?}",
+        commands(&review)
+    );
+}
+
+#[test]
+fn an_author_is_named_where_two_ask_the_same_reviewer() {
+    let one = asked(&[]);
+    let brief = |author: &str, reviewer: &str| {
+        let other = ReviewKey {
+            author: author.parse().expect("a name"),
+            reviewer: reviewer.parse().expect("a name"),
+            ..key()
+        };
+        let mut two = standing(&one, None, true);
+        two.index.state = State::of([(&key(), &one), (&other, &one)], [], []);
+        ask(&two, &one).fixes[0].run.clone()
+    };
+    let alone = "settled brief 86 --agent codex";
+    let named = "settled brief 86 --author claude --agent codex";
+    assert_eq!(brief("qwen", "codex"), named);
+    assert_eq!(brief("qwen", "gemini"), alone);
+    assert_eq!(brief("claude", "gemini"), alone);
+}
+
+#[test]
+fn a_review_whose_number_another_author_has_now_waits_for_nobody() {
+    let cancelled = review(Phase::Escalated(EscalationReason::Cancelled));
+    assert_eq!(short(&cancelled, None).0, Missing::Decision);
+    let other = ReviewKey {
+        author: "qwen".parse().expect("a name"),
+        ..key()
+    };
+    let open = asked(&[]);
+    let mut given = standing(&cancelled, None, true);
+    given.index.state = State::of([(&key(), &cancelled), (&other, &open)], [], []);
+    let why = ask(&given, &cancelled);
+    assert_eq!(
+        (why.kind, why.missing, why.fixes),
+        (Missing::Nothing, None, vec![])
+    );
+}
+
+#[test]
+fn a_commented_review_in_its_last_generation_is_not_reopened() {
+    let last = Review {
+        generation: GENERATIONS_MAX,
+        ..review(Phase::Closed(CloseReason::Commented))
+    };
+    assert_eq!(short(&last, None), (Missing::Nothing, None));
+}

@@ -352,10 +352,9 @@ fn a_file_that_only_a_person_may_approve_bars_an_agent() {
     }
 }
 
-#[test]
-fn a_blocker_in_another_repository_bars_the_approval_of_the_same_change() {
-    const SAME: &str = "0badcafe00000000000000000000000000000000";
-    // The review of #86, with its open blocker and the commit `0badcafe`, becomes one of #88 in the repository `x/y`.
+/// A workspace in which the review of #86, with its open blocker and the commit `0badcafe`, is one of #88 in the
+/// repository `x/y`, and that of #88 one in `o/r`.
+fn two_repositories() -> tempfile::TempDir {
     let root = workspace();
     for record in [1, 6, 8, 9, 11] {
         rewrite(
@@ -373,6 +372,13 @@ fn a_blocker_in_another_repository_bars_the_approval_of_the_same_change() {
             r#""repo":"o/r","pr":"88""#,
         );
     }
+    root
+}
+
+#[test]
+fn a_blocker_in_another_repository_bars_the_approval_of_the_same_change() {
+    const SAME: &str = "0badcafe00000000000000000000000000000000";
+    let root = two_repositories();
     rewrite(
         root.path(),
         APPROVAL,
@@ -468,4 +474,52 @@ fn evidence_is_told_in_lines_that_name_five_files() {
     ] {
         assert_eq!(evidence(&json), expected, "{json}");
     }
+}
+
+#[test]
+fn two_commits_with_one_digest_make_the_same_change() {
+    let shown = |digit: &str| {
+        let digest = format!("sha256:{}", digit.repeat(64));
+        format!(r#","reading":{{"asked":{{"digest":"{digest}"}}}},"round":"#)
+    };
+    let barred =
+        "no: x/y#88 claude -> codex is about the same change, and a finding there blocks it";
+    for (here, there, expected) in [
+        (Some("a"), Some("a"), barred),
+        (Some("a"), Some("b"), "yes: approved ASKED"),
+        (Some("a"), None, "yes: approved ASKED"),
+        (None, None, "yes: approved ASKED"),
+    ] {
+        let root = two_repositories();
+        let ready = r#""merge_ready":true"#;
+        let of_asked = format!(r#""commit":"{ASKED}",{ready}"#);
+        rewrite(root.path(), APPROVAL, ready, &of_asked);
+        for (record, digest) in [(APPROVAL, here), (11, there)] {
+            if let Some(digest) = digest {
+                rewrite(root.path(), record, r#","round":"#, &shown(digest));
+            }
+        }
+        let asked = question(&format!("88 {ASKED} repo=o/r"));
+        let text = told(&verdict(root.path(), &asked));
+        assert_eq!(text, expected, "{here:?} {there:?}");
+    }
+}
+
+#[test]
+fn an_approval_names_what_silence_resolved() {
+    let root = approved(&of_commit(ASKED));
+    let thread = |id: &str, resolution: &str| {
+        format!(
+            r#""{id}":{{"severity":"P1","blocking":true,"opened_in":1,"state":"resolved","resolution":"{resolution}","dialogue":{{"stance":"accepts","round_count":0,"replies":0}}}}"#
+        )
+    };
+    let threads = [
+        thread("F-1", "silence"),
+        thread("F-2", "word"),
+        thread("F-3", "silence"),
+    ];
+    let threads = format!(r#","threads":{{{}}},"round":"#, threads.join(","));
+    rewrite(root.path(), APPROVAL, r#","round":"#, &threads);
+    let text = told(&verdict(root.path(), &question(&format!("88 {ASKED}"))));
+    assert_eq!(text, "yes: approved ASKED; resolved by silence: F-1, F-3");
 }

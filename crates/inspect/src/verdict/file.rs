@@ -382,4 +382,44 @@ mod tests {
             (4, true)
         );
     }
+
+    #[test]
+    fn a_line_that_is_no_text_is_named() {
+        let (_, bytes, _) = written();
+        for line in 1..=5 {
+            let mut bytes = bytes.clone();
+            let mut ends = bytes.iter().enumerate().filter(|(_, byte)| **byte == b'\n');
+            let (end, _) = ends.nth(line - 1).expect("five lines");
+            bytes[end - 1] = 0xff;
+            let error = VerdictFile::read(&bytes).expect_err("bytes that are not UTF-8");
+            let found = (error.line, error.found.as_str());
+            assert_eq!(found, (line, "bytes that are not UTF-8"));
+        }
+    }
+
+    #[test]
+    fn records_are_in_the_order_of_the_ledger_and_not_behind_its_end() {
+        let (header, bytes, _) = written();
+        let file = VerdictFile::read(&bytes).expect("a file");
+        let [first, third] = &file.records[..] else {
+            panic!("two records");
+        };
+        let ends_with = |records| Header {
+            ledger: Anchor {
+                records,
+                ..header.ledger.clone()
+            },
+            ..header.clone()
+        };
+        for (end, records, found, expected) in [
+            (3, [first, first], "record 1", "one from 2 to 3"),
+            (3, [third, first], "record 1", "one from 4 to 3"),
+            (2, [first, third], "record 3", "one from 2 to 2"),
+        ] {
+            let (bytes, _) = write(&ends_with(end), &records.map(Clone::clone));
+            let error = VerdictFile::read(&bytes).expect_err(found);
+            let error = (error.line, error.found.as_str(), error.expected.as_str());
+            assert_eq!(error, (4, found, expected));
+        }
+    }
 }

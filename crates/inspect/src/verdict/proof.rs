@@ -145,3 +145,36 @@ impl Proof {
         self.again.state()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn another_version_of_the_rules_may_be_why_a_record_does_not_follow() {
+        let unlike = |rules| Unfounded::Unlike {
+            seq: 7,
+            rules,
+            recorded: "accepted".to_owned(),
+            judged: "refused".to_owned(),
+        };
+        let said = "record 7 does not follow: it says `accepted`, and the rules say `refused`";
+        assert_eq!(unlike(RULES).to_string(), said);
+        assert!(!unlike(RULES).is_of_other_rules());
+        let other = format!(
+            "{said}; it was judged by version 1 of the rules, and this program has {RULES}"
+        );
+        assert_eq!(unlike(1).to_string(), other);
+        assert!(unlike(1).is_of_other_rules());
+        let newer = Unfounded::NewerRules {
+            seq: 7,
+            rules: RULES + 1,
+        };
+        assert!(newer.is_of_other_rules());
+        let evidence = Unfounded::OtherEvidence {
+            found: String::new(),
+            expected: String::new(),
+        };
+        assert!(!evidence.is_of_other_rules());
+    }
+}

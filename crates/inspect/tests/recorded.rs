@@ -7,12 +7,13 @@ mod rewritten;
 
 use std::fmt::Write as _;
 use std::fs;
+use std::path::Path;
 
 use chrono::TimeDelta;
 use inspect::filter::RecordFilter;
-use inspect::status::WorkspaceStatus;
 use inspect::status::overview::{ListedReviews, Status};
 use inspect::status::threads::Histories;
+use inspect::status::{WorkspaceStatus, validation_of};
 use inspect::{dead_letter, ledger, log, trace, verdict};
 use message_schema::id::{AgentName, MessageId, PrNumber};
 use review::{Policy, Which};
@@ -308,29 +309,31 @@ fn the_log_has_a_line_for_each_record() {
     check(GOLDEN, "log.txt", root.path(), &text);
 }
 
+/// The numbers of the records that a filter lets through.
+fn selected(root: &Path, words: &str) -> Vec<u64> {
+    let mut filter = RecordFilter::default();
+    for word in words.split_whitespace() {
+        match word.split_once('=') {
+            Some(("pr", pr)) => filter.pr = Some(pr.parse().expect("a number")),
+            Some(("of", name)) => filter.of = Some(name.parse().expect("a name")),
+            _ => filter.verdict = Some(word.to_owned()),
+        }
+    }
+    let mut found = Vec::new();
+    spool::read_ledger(root, &mut |entry| {
+        let (record, _) = index::decision(entry)?;
+        if filter.lets(entry, &record) {
+            found.push(entry.seq);
+        }
+        Ok(())
+    })
+    .expect("a ledger");
+    found
+}
+
 #[test]
 fn records_are_selected_by_pull_request_agent_and_verdict() {
     let root = workspace();
-    let selected = |words: &str| {
-        let mut filter = RecordFilter::default();
-        for word in words.split_whitespace() {
-            match word.split_once('=') {
-                Some(("pr", pr)) => filter.pr = Some(pr.parse().expect("a number")),
-                Some(("of", name)) => filter.of = Some(name.parse().expect("a name")),
-                _ => filter.verdict = Some(word.to_owned()),
-            }
-        }
-        let mut found = Vec::new();
-        spool::read_ledger(root.path(), &mut |entry| {
-            let (record, _) = index::decision(entry)?;
-            if filter.lets(entry, &record) {
-                found.push(entry.seq);
-            }
-            Ok(())
-        })
-        .expect("a ledger");
-        found
-    };
     let all: Vec<u64> = (1..=12).collect();
     for (words, expected) in [
         ("", &all[..]),
@@ -346,8 +349,73 @@ fn records_are_selected_by_pull_request_agent_and_verdict() {
         ("accepted pr=86 of=claude", &[1, 6, 7, 8, 9]),
         ("taken", &[12]),
     ] {
-        assert_eq!(selected(words), expected, "{words}");
+        assert_eq!(selected(root.path(), words), expected, "{words}");
     }
+}
+
+#[test]
+fn a_record_is_of_the_review_that_the_daemon_found_before_the_one_that_a_text_names() {
+    let root = workspace();
+    let root = root.path();
+    rewrite(root, 6, r#"related_pr: \"86\""#, r#"related_pr: \"88\""#);
+    rewrite(
+        root,
+        11,
+        "review: '#86 claude -> codex'",
+        "review: '#88 codex -> claude'",
+    );
+    // This refusal cost nothing, so only its report names a review.
+    let retryable = r"retryable: true\n";
+    let of_87 = format!(r"{retryable}review: '#87 claude -> gemini'\n");
+    rewrite(root, 10, retryable, &of_87);
+    for (words, expected) in [
+        ("pr=86", &[1, 6, 7, 8, 9, 11][..]),
+        ("pr=87", &[3, 10, 12]),
+        ("pr=88", &[2, 4]),
+    ] {
+        assert_eq!(selected(root, words), expected, "{words}");
+    }
+}
+
+#[test]
+fn an_open_request_names_its_validation_commands() {
+    let root = workspace();
+    let root = root.path();
+    let commands = |pr: &str, reviewer: Option<&str>| {
+        let which = Which {
+            repo: None,
+            pr: pr.parse().expect("a number"),
+            reviewer: reviewer.map(|name| name.parse().expect("a name")),
+        };
+        validation_of(root, &which)
+    };
+    assert_eq!(commands("86", None), Ok(vec![]));
+    let head = r#""head":"0badcafe""#;
+    let with_command = format!(r#"{head},"validation_commands":["cargo test"]"#);
+    rewrite(root, 11, head, &with_command);
+    assert_eq!(commands("86", None), Ok(vec!["cargo test".to_owned()]));
+    fs::write(
+        root.join("settled.toml"),
+        "[gate]\nvalidation_commands = [\"make\"]\n",
+    )
+    .expect("a config");
+    let both = vec!["cargo test".to_owned(), "make".to_owned()];
+    assert_eq!(commands("86", Some("codex")), Ok(both));
+    let none = "pull request 88 has no open request".to_owned();
+    assert_eq!(commands("88", None), Err(none));
+    // Gemini reviews the same pull request.
+    for record in [3, 12] {
+        rewrite(
+            root,
+            record,
+            r#""review":{"pr":"87""#,
+            r#""review":{"pr":"86""#,
+        );
+    }
+    let several =
+        "pull request 86 has several open requests; name the reviewer or the repository".to_owned();
+    assert_eq!(commands("86", None), Err(several));
+    assert_eq!(commands("86", Some("gemini")), Ok(vec!["make".to_owned()]));
 }
 
 #[test]

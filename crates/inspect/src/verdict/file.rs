@@ -422,4 +422,29 @@ mod tests {
             assert_eq!(error, (4, found, expected));
         }
     }
+
+    #[test]
+    fn a_record_names_the_one_that_it_follows() {
+        let (header, bytes, _) = written();
+        let file = VerdictFile::read(&bytes).expect("a file");
+        let (role, first) = &file.records[0];
+        let before = Digest::of(&first.to_line());
+        let other = Digest::of(b"another");
+        for (prev, expected) in [(before, None), (other, Some(before))] {
+            let second = Entry {
+                seq: 2,
+                prev,
+                ..first.clone()
+            };
+            let records = [(*role, first.clone()), (*role, second)];
+            let (bytes, _) = write(&header, &records);
+            let error = VerdictFile::read(&bytes).err();
+            let error = error.map(|error| (error.line, error.found, error.expected));
+            let says = expected.map(|before| {
+                let found = format!("`prev` {prev}");
+                (4, found, format!("{before}, the record before"))
+            });
+            assert_eq!(error, says);
+        }
+    }
 }

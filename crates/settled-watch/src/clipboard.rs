@@ -9,8 +9,8 @@ fn base64(bytes: &[u8]) -> String {
     const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     let mut text = String::new();
     for group in bytes.chunks(3) {
-        let of = |at: usize| u32::from(group.get(at).copied().unwrap_or(0));
-        let bits = of(0) << 16 | of(1) << 8 | of(2);
+        let of = |at: usize| group.get(at).copied().unwrap_or(0);
+        let bits = u32::from_be_bytes([0, of(0), of(1), of(2)]);
         for n in 0..4 {
             if n <= group.len() {
                 let letter = (bits >> (18 - 6 * n)) & 63;

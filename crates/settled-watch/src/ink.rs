@@ -158,6 +158,12 @@ mod tests {
     }
 
     #[test]
+    fn a_word_that_is_too_long_fills_its_lines() {
+        assert_eq!(wrapped("abcdefgh", 3, 9), ["abc", "def", "gh"]);
+        assert_eq!(wrapped("審査待ち", 5, 9), ["審査", "待ち"]);
+    }
+
+    #[test]
     fn a_bar_is_empty_only_when_nothing_is_left() {
         assert_eq!(bar(1, 1000, 4), "█░░░");
         assert_eq!(bar(0, 8, 4), "░░░░");

@@ -20,9 +20,6 @@ use crate::terminal::Taken;
 /// The time to wait for a key before the next poll of the ledger.
 const LOOK: Duration = Duration::from_millis(100);
 
-/// The time between two updates of the clock and of everything besides the ledger: outboxes, runs, the daemon.
-const TICK: Duration = Duration::from_secs(1);
-
 /// The pause after a poll, as a multiple of the time it took: even a large mailroom takes at most a fifth of a core.
 const REST: u32 = 4;
 
@@ -61,8 +58,9 @@ pub fn follow(options: &Options) -> Result<(), Box<dyn Error>> {
         if is_changed {
             taken.terminal.draw(|frame| draw(frame, &mut app))?;
         }
-        is_changed = match event::poll(LOOK) {
-            Ok(true) => match event::read()? {
+        // A signal does not end the wait, so the loop's condition sees it after at most `LOOK`.
+        is_changed = if event::poll(LOOK)? {
+            match event::read()? {
                 Event::Key(key) if key.kind != KeyEventKind::Release => {
                     match app.press(key) {
                         Asked::Quit => return Ok(()),
@@ -82,21 +80,24 @@ pub fn follow(options: &Options) -> Result<(), Box<dyn Error>> {
                 | Event::FocusLost
                 | Event::Mouse(_)
                 | Event::Paste(_) => false,
-            },
-            Ok(false) => false,
-            // A signal arrived: the loop's condition decides whether to end.
-            Err(error) if error.kind() == std::io::ErrorKind::Interrupted => false,
-            Err(error) => return Err(error.into()),
+            }
+        } else {
+            false
         };
-        if looked.elapsed() >= LOOK.max(took * REST) {
+        if looked.elapsed() >= pause(took) {
             let begun = Instant::now();
-            let is_tick =
-                looked.elapsed() >= TICK || app.now.timestamp() != clock::now().timestamp();
+            // Everything besides the ledger is read once a second: the clock, outboxes, runs, the daemon.
+            let is_tick = app.now.timestamp() != clock::now().timestamp();
             is_changed |= followed.look(&mut app, is_tick);
             (took, looked) = (begun.elapsed(), Instant::now());
         }
     }
     Ok(())
+}
+
+/// Returns the time between a poll that took this long and the next.
+fn pause(took: Duration) -> Duration {
+    LOOK.max(took * REST)
 }
 
 impl Followed<'_> {
@@ -190,6 +191,14 @@ mod tests {
     }
 
     #[test]
+    fn a_poll_takes_at_most_a_fifth_of_the_time() {
+        let millis = Duration::from_millis;
+        for (took, paused) in [(0, 100), (25, 100), (26, 104), (1_000, 4_000)] {
+            assert_eq!(pause(millis(took)), millis(paused), "{took} ms");
+        }
+    }
+
+    #[test]
     fn a_screen_follows_records_into_the_next_segment_and_a_ledger_that_was_put_back() {
         let root = recorded_workspace::workspace();
         let root = root.path();
@@ -221,6 +230,8 @@ mod tests {
                 fs::remove_file(newer).expect("a segment");
             }
             write(root, &lines, first, end);
+            // The end of a trouble is no news beside a record, and takes none away.
+            screen.trouble = (records == 8).then(|| "the disk is gone".to_owned());
             assert!(followed.look(&mut screen, false), "{records} records");
             assert_eq!(screen.trouble, None);
             assert_eq!(screen.overview.head.seq, records as u64);
@@ -229,6 +240,9 @@ mod tests {
                 !followed.look(&mut screen, false),
                 "nothing after {records} records"
             );
+            screen.trouble = Some("the disk is gone".to_owned());
+            assert!(followed.look(&mut screen, false), "it is back");
+            assert_eq!(screen.trouble, None);
         }
     }
 }

@@ -111,7 +111,10 @@ fn beside(begin: Pieces, cells: usize, text: &str, width: usize) -> Vec<Pieces> 
 }
 
 fn seconds_of(seconds: u64) -> String {
-    span(TimeDelta::seconds(
-        i64::try_from(seconds).unwrap_or(i64::MAX / 1_000),
-    ))
+    let seconds = i64::try_from(seconds).ok();
+    span(
+        seconds
+            .and_then(TimeDelta::try_seconds)
+            .unwrap_or(TimeDelta::MAX),
+    )
 }

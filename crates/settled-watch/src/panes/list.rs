@@ -107,15 +107,13 @@ pub(crate) fn lines(app: &App, width: usize, room: usize) -> (Vec<Pieces>, Range
             chosen = begin..lines.len();
         }
     }
-    let hidden = rows.len() - first;
     if rows.is_empty() && app.overview.status.reviews.is_empty() {
         lines.push(vec![(
             Ink::Plain,
             " no review yet: an author asks with `settled send review_request`".to_owned(),
         )]);
-    } else if lines.len() > room && hidden > 0 {
-        lines.truncate(room);
     }
+    lines.truncate(room);
     (lines, chosen)
 }
 

@@ -3,14 +3,18 @@
 
 #[path = "../../../tests/recorded_workspace.rs"]
 mod recorded_workspace;
+#[path = "recorded/states.rs"]
+mod states;
 
 use chrono::TimeDelta;
-use cockpit::needs::Need;
+use cockpit::needs::{Need, WhoseMove};
 use cockpit::words::with_short_commits;
 use cockpit::{Follower, Overview};
+use inspect::status::fix::Actor;
 use message_schema::id::AgentName;
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
+use ratatui::buffer::Buffer;
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use settled_watch::app::{Asked, Filter, ListRow, Pane};
 use settled_watch::{App, Theme, draw};
@@ -54,10 +58,14 @@ fn press(app: &mut App, code: KeyCode) -> Asked {
     app.press(KeyEvent::new(code, KeyModifiers::NONE))
 }
 
-fn frame(app: &mut App, width: u16, height: u16) -> String {
+fn buffer(app: &mut App, width: u16, height: u16) -> Buffer {
     let mut terminal = Terminal::new(TestBackend::new(width, height)).expect("a terminal");
     let drawn = terminal.draw(|frame| draw::draw(frame, app));
-    let buffer = drawn.expect("a frame").buffer.clone();
+    drawn.expect("a frame").buffer.clone()
+}
+
+fn frame(app: &mut App, width: u16, height: u16) -> String {
+    let buffer = buffer(app, width, height);
     let rows = buffer.content.chunks(usize::from(width));
     let rows = rows.map(|row| row.iter().map(|cell| cell.symbol()).collect::<String>());
     rows.map(|row| row.trim_end().to_owned() + "\n").collect()
@@ -137,6 +145,8 @@ fn each_view_has_a_digit_and_tab_opens_the_next() {
         press(&mut app, KeyCode::Tab);
         assert_eq!(app.pane, pane);
     }
+    press(&mut app, KeyCode::Tab);
+    assert_eq!(app.pane, Pane::Summary);
     press(&mut app, KeyCode::Char('?'));
     assert_eq!(app.pane, Pane::Help);
     // Escape leaves this view for the review's; a digit beyond the views opens none.
@@ -168,6 +178,13 @@ fn a_search_and_a_filter_leave_rows_out_until_they_are_taken_back() {
     assert!(!app.is_typing && is_88(&app));
     assert_eq!(press(&mut app, KeyCode::Esc), Asked::Read);
     assert_eq!(app.rows(), all);
+    // Escape also ends a search that is still being typed.
+    for code in [KeyCode::Char('/'), KeyCode::Char('x'), KeyCode::Char('x')] {
+        press(&mut app, code);
+    }
+    assert!(app.rows().is_empty());
+    assert_eq!(press(&mut app, KeyCode::Esc), Asked::Read);
+    assert_eq!((app.is_typing, app.rows()), (false, &all[..]));
 
     app.agent = Some("claude".to_owned());
     for filter in [Filter::Mine, Filter::Stuck, Filter::All] {
@@ -301,10 +318,12 @@ fn stuck_is_what_waits_for_a_person_or_is_overdue_and_mine_what_an_agent_has_a_p
     overview.needs.clear();
     let reviews = &mut overview.status.reviews;
     assert_eq!(reviews.len(), 3);
+    reviews.push(reviews[2].clone());
     for (row, mover, due_at) in [
         (0, "person", None),
         (1, "codex", Some(now - TimeDelta::seconds(1))),
         (2, "codex", Some(now + TimeDelta::seconds(1))),
+        (3, "codex", Some(now)),
     ] {
         (reviews[row].mover, reviews[row].due_at) = (Some(mover.to_owned()), due_at);
         "claude".clone_into(&mut reviews[row].author);
@@ -312,30 +331,81 @@ fn stuck_is_what_waits_for_a_person_or_is_overdue_and_mine_what_an_agent_has_a_p
     }
     "gemini".clone_into(&mut reviews[2].author);
     app.show(overview, now);
-    let listed = |app: &App| {
-        let place = |row: &ListRow| match row {
-            ListRow::Review(at) | ListRow::Need(at) => *at,
-        };
-        app.rows().iter().map(place).collect::<Vec<_>>()
-    };
     for (agent, mine) in [
         (None, vec![0]),
-        (Some("claude"), vec![0, 1]),
-        (Some("codex"), vec![0, 1, 2]),
+        (Some("claude"), vec![0, 1, 3]),
+        (Some("codex"), vec![0, 1, 2, 3]),
         (Some("gemini"), vec![2]),
         (Some("nobody"), vec![]),
     ] {
         app.agent = agent.map(str::to_owned);
-        for (filter, expected) in [
-            (Filter::Mine, mine),
-            (Filter::Stuck, vec![0, 1]),
-            (Filter::All, vec![0, 1, 2]),
-        ] {
-            press(&mut app, KeyCode::Char('f'));
-            assert_eq!(app.filter, filter);
-            assert_eq!(listed(&app), expected, "{agent:?}, {filter:?}");
-        }
+        lists(&mut app, mine, vec![0, 1], vec![0, 1, 2, 3]);
     }
+}
+
+/// Checks the rows of each filter, which are all needs or all reviews.
+fn lists(app: &mut App, mine: Vec<usize>, stuck: Vec<usize>, all: Vec<usize>) {
+    for (filter, expected) in [
+        (Filter::Mine, mine),
+        (Filter::Stuck, stuck),
+        (Filter::All, all),
+    ] {
+        press(app, KeyCode::Char('f'));
+        assert_eq!(app.filter, filter);
+        let place = |row: &ListRow| match row {
+            ListRow::Review(at) | ListRow::Need(at) => *at,
+        };
+        let listed: Vec<usize> = app.rows().iter().map(place).collect();
+        assert_eq!(listed, expected, "{:?}, {filter:?}", app.agent);
+    }
+}
+
+#[test]
+fn needs_of_an_operator_and_of_a_person_are_stuck_and_all_others_once_they_are_overdue() {
+    let (_root, follower, mut app) = opened();
+    let now = app.now;
+    let mut overview = model(&follower);
+    overview.status.reviews.clear();
+    let some = overview.needs[0].clone();
+    let agent = |name| Actor::Agent(AgentName::new(name).expect("a name"));
+    let needs = [
+        (WhoseMove::Operator, Actor::Operator, None),
+        (WhoseMove::Person, Actor::Person, None),
+        (WhoseMove::Author, agent("claude"), Some(-1)),
+        (WhoseMove::Author, agent("claude"), Some(0)),
+        (WhoseMove::Reviewer, agent("codex"), Some(1)),
+        (WhoseMove::Sender, agent("claude"), None),
+    ];
+    let need = |(part, mover, due_s): (_, _, Option<i64>)| Need {
+        part,
+        mover,
+        due_at: due_s.map(|due_s| now + TimeDelta::seconds(due_s)),
+        ..some.clone()
+    };
+    overview.needs = needs.map(need).to_vec();
+    app.show(overview, now);
+    for (agent, mine) in [
+        (None, vec![1]),
+        (Some("claude"), vec![2, 3, 5]),
+        (Some("codex"), vec![4]),
+        (Some("gemini"), vec![]),
+    ] {
+        app.agent = agent.map(str::to_owned);
+        lists(&mut app, mine, vec![0, 1, 2], (0..6).collect());
+    }
+}
+
+#[test]
+fn a_review_is_chosen_by_its_name() {
+    let (_root, _follower, mut app) = opened();
+    for review in ["#88 codex -> claude", "#86 claude -> codex"] {
+        app.choose(review);
+        assert_eq!(app.chosen_review(), Some(review));
+    }
+    // Another name chooses nothing else.
+    let chosen = app.chosen();
+    app.choose("#89 codex -> claude");
+    assert_eq!(app.chosen(), chosen);
 }
 
 #[test]
@@ -352,10 +422,13 @@ fn a_long_value_is_shown_whole_at_every_width() {
             .lines()
             .skip_while(|line| !line.starts_with(" MISSING"));
         let first = lines.next().expect("the value");
+        let is_within = |line: &&str| line.chars().count() < usize::from(width);
         let more: Vec<_> = lines
             .take_while(|line| line.starts_with("          "))
             .collect();
         of_several += usize::from(!more.is_empty());
+        // The last column stays blank.
+        assert!(more.iter().chain([&first]).all(is_within), "{frame}");
         let rows = std::iter::once(&first[8..]).chain(more);
         let words: Vec<_> = rows.flat_map(str::split_whitespace).collect();
         assert_eq!(words.join(" "), missing, "{width} columns");

@@ -271,6 +271,7 @@ fn approval(key: &ReviewKey, check: Option<&ApprovalVerdict>) -> ClauseView {
 
 #[cfg(test)]
 mod tests {
+    use review::State;
     use serde_json::json;
 
     use super::*;
@@ -311,6 +312,90 @@ mod tests {
         );
         assert_eq!(is("def5678", 0), missing);
         assert_eq!(is("def5678", 1), missing);
+    }
+
+    #[test]
+    fn the_verdict_names_the_broken_clauses_and_those_to_come() {
+        use ClauseState::{Broken, Met, ToCome};
+        let names = ["p0", "blocking", "nits"];
+        for (clauses, state, told) in [
+            ([Met, Met, Met], Met, "passes: every clause is met"),
+            (
+                [ToCome, Met, ToCome],
+                ToCome,
+                "does not pass yet; to come: p0, nits",
+            ),
+            (
+                [Broken, Met, Broken],
+                Broken,
+                "does not pass; broken: p0, nits",
+            ),
+            (
+                [Met, Broken, ToCome],
+                Broken,
+                "does not pass; broken: blocking; to come: nits",
+            ),
+        ] {
+            let clauses = names.into_iter().zip(clauses);
+            let gate = GateView {
+                head: None,
+                check: None,
+                clauses: clauses.map(|(name, is)| view(name, is, "")).collect(),
+                in_the_way: Vec::new(),
+            };
+            assert_eq!(gate.verdict(), (state, told.to_owned()));
+        }
+    }
+
+    #[test]
+    fn the_word_of_a_clause_is_that_of_the_json() {
+        for state in [ClauseState::Met, ClauseState::Broken, ClauseState::ToCome] {
+            assert_eq!(json!(state), state.word());
+        }
+    }
+
+    #[test]
+    fn an_approval_of_another_commit_breaks_the_gate_and_a_missing_one_is_to_come() {
+        let whole = |digit: &str| digit.repeat(40);
+        let approved = |commit: &str| {
+            json!({"approved": {
+                "commit": whole(commit), "merge_ready": true, "at": "2026-02-13T10:00:00Z",
+            }})
+        };
+        let fixing = json!({"fixing": {"due": "2026-02-14T10:00:00Z"}});
+        for (phase, is) in [
+            (approved("a"), ClauseState::Met),
+            (approved("b"), ClauseState::Broken),
+            (fixing, ClauseState::ToCome),
+        ] {
+            // The first one approves another commit, so it must not count as the second.
+            let reviews = [("claude", approved("c")), ("codex", phase)].map(|(reviewer, phase)| {
+                let key = json!({"pr": "1", "author": "gemini", "reviewer": reviewer});
+                let key: ReviewKey = serde_json::from_value(key).expect("a key");
+                let review = json!({
+                    "generation": 1, "rounds": 2, "granted": 0, "first_round": 1, "round": 1, "asked": 1,
+                    "since": "2026-02-13T10:00:00Z", "priority": "P1", "phase": phase,
+                });
+                (key, serde_json::from_value(review).expect("a review"))
+            });
+            let key = &reviews[1].0;
+            let state = State::of(reviews.iter().map(|(key, review)| (key, review)), [], []);
+            let asked = ApprovalQuestion {
+                pr: key.pr.clone(),
+                repo: None,
+                reviewers: Vec::new(),
+                head: CommitSha::new(whole("a")).expect("a commit"),
+                allow_waiting: false,
+            };
+            let verdict = ApprovalVerdict::of(&state, &asked).expect("there are reviews");
+            let clause = approval(key, Some(&verdict));
+            let summary = verdict.reviews[1].summary.clone();
+            assert_eq!(clause, view("head", is, summary));
+        }
+        let unknown = view("head", ClauseState::ToCome, "no commit is known to approve");
+        let key = json!({"pr": "1", "author": "gemini", "reviewer": "codex"});
+        let key: ReviewKey = serde_json::from_value(key).expect("a key");
+        assert_eq!(approval(&key, None), unknown);
     }
 
     #[test]

@@ -228,3 +228,103 @@ fn word(side: Side) -> Option<&'static str> {
         Side::Nobody => None,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use chrono::TimeDelta;
+    use review::Review;
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn key(pr: &str) -> Value {
+        json!({"pr": pr, "author": "claude", "reviewer": "codex"})
+    }
+
+    fn thread(state: &str, blocking: bool, reopened: bool, by_person: bool) -> Value {
+        json!({
+            "severity": "P1", "blocking": blocking, "opened_in": 1, "state": state,
+            "dialogue": {"stance": "seeks_change", "round_count": 0, "replies": 0},
+            "reopened": reopened, "by_person": by_person,
+        })
+    }
+
+    /// A message that is accepted, and leads a review to this phase.
+    fn message(from: &str, kind: &str, pr: &str, phase: &Value, threads: &Value) -> Value {
+        json!({"accepted": {
+            "from": from, "id": "m-1", "digest": "0".repeat(64), "to": [], "type": kind,
+            "step": {"review": key(pr), "phase": phase, "round": 1, "threads": threads},
+        }})
+    }
+
+    fn review(threads: &Value) -> Review {
+        let review = json!({
+            "generation": 1, "rounds": 2, "granted": 0, "first_round": 1, "round": 1, "asked": 1,
+            "since": "2026-02-13T10:00:00Z", "priority": "P1", "phase": {"closed": "merged"},
+            "threads": threads,
+        });
+        serde_json::from_value(review).expect("a review")
+    }
+
+    #[test]
+    fn a_reviewer_is_judged_by_its_first_answers_and_by_what_became_of_its_findings() {
+        let due = "2026-02-14T10:00:00Z";
+        let reviewing = json!({"reviewing": {
+            "request": "q-1", "priority": "P1", "turns": 8, "runtime_s": 600, "attempts_left": 3,
+            "supersessions_left": 2, "pick_up_by": due,
+        }});
+        let approved = json!({"approved": {"merge_ready": true, "at": due}});
+        let fixing = json!({"fixing": {"due": due}});
+        let reported =
+            json!({"addressed": {"report": {"findings": ["F-1", "F-2", "F-3"]}, "due": due}});
+        let escalated = json!({"escalated": "reviewer_timeout"});
+        let none = json!({});
+        let open = thread("open", true, false, false);
+        let raised = json!({"F-1": open, "F-2": open, "F-3": open, "F-4": open, "F-5": open});
+        let records = [
+            message("claude", "review_request", "1", &reviewing, &none),
+            message("codex", "review_feedback", "1", &fixing, &raised),
+            message("claude", "review_addressed", "1", &reported, &none),
+            message("claude", "review_request", "2", &reviewing, &none),
+            // An approval that a person has to look at.
+            message("codex", "review_lgtm", "2", &escalated, &none),
+            message("claude", "review_request", "3", &reviewing, &none),
+            // Feedback on a fix in which nothing blocks.
+            message("codex", "review_feedback", "3", &approved, &none),
+            json!({"happened": {"event": {"pull": {"pr": "3", "action": "merged"}}, "steps": [
+                {"review": key("3"), "phase": {"closed": "merged"}, "round": 1},
+            ]}}),
+        ];
+        let mut tally = HistoryTally::default();
+        for (minute, record) in (0..).zip(records) {
+            let record: Record = serde_json::from_value(record).expect("a record");
+            tally.note(&record, DateTime::UNIX_EPOCH + TimeDelta::minutes(minute));
+        }
+        let threads = json!({
+            "F-1": thread("resolved", true, false, false),
+            "F-2": thread("resolved", true, true, false),
+            // A person dropped it.
+            "F-3": thread("resolved", true, true, true),
+            // The author never said that it fixed it.
+            "F-4": thread("resolved", false, false, false),
+            "F-5": thread("open", false, true, false),
+            // It came with a task, from nobody in this review.
+            "F-6": thread("open", true, true, false),
+        });
+        let keys = ["1", "2", "3"].map(|pr| serde_json::from_value(key(pr)).expect("a key"));
+        let reviews = [review(&threads), review(&none), review(&none)];
+        let state = State::of(keys.iter().zip(&reviews), [], []);
+        let history = serde_json::to_value(tally.history(&state)).expect("plain values are JSON");
+        let expected = json!({
+            "days": [{"day": "1970-01-01", "opened": 3, "approved": 1, "escalated": 1, "closed": 1}],
+            "rounds_to_approval": {"1": 1},
+            "waited_s": {"author": 60, "reviewer": 180},
+            "refusals": {},
+            "reviewers": [{
+                "reviewer": "codex", "first_verdicts": 3, "first_approvals": 2, "findings": 5,
+                "blocking": 3, "proven": 2, "reopened": 3, "answered_s": 180, "answers": 3,
+            }],
+        });
+        assert_eq!(history, expected);
+    }
+}

@@ -204,3 +204,68 @@ impl Need {
         });
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use chrono::TimeDelta;
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn whoever_moves_has_the_role_that_the_review_gives_it() {
+        let name = |name: &str| AgentName::new(name).expect("a name");
+        let (claude, codex) = (name("claude"), name("codex"));
+        let of = |mover: &str, agents, side| {
+            let mover = match mover {
+                "operator" => Actor::Operator,
+                "person" => Actor::Person,
+                agent => Actor::Agent(name(agent)),
+            };
+            let part = WhoseMove::of(&mover, agents, side);
+            assert_eq!(json!(part), part.word());
+            part.of_mover(&mover)
+        };
+        let two = Some((&claude, &codex));
+        for side in [Side::Author, Side::Reviewer, Side::Person, Side::Nobody] {
+            assert_eq!(of("operator", two, side), "operator");
+            assert_eq!(of("person", two, side), "person");
+            assert_eq!(of("claude", two, side), "claude (author)");
+            assert_eq!(of("codex", two, side), "codex (reviewer)");
+            assert_eq!(of("gemini", two, side), "gemini (sender)");
+            assert_eq!(of("claude", None, side), "claude (sender)");
+        }
+        // An agent that reviews its own work.
+        let alone = Some((&claude, &claude));
+        for (side, expected) in [
+            (Side::Author, "claude (author)"),
+            (Side::Reviewer, "claude (reviewer)"),
+            (Side::Nobody, "claude (author)"),
+        ] {
+            assert_eq!(of("claude", alone, side), expected);
+        }
+    }
+
+    #[test]
+    fn a_need_without_an_end_is_never_urgent() {
+        let now = DateTime::UNIX_EPOCH;
+        let urgency = |due_s: Option<i64>| {
+            let need = Need {
+                part: WhoseMove::Person,
+                mover: Actor::Person,
+                review: None,
+                kind: NeedKind::Problem(ProblemKind::ReviewEscalated),
+                missing: String::new(),
+                since: Some(now),
+                due_at: due_s.map(|due_s| now + TimeDelta::seconds(due_s)),
+                wait_s: Some(86_400),
+                fix: None,
+            };
+            need.urgency(now)
+        };
+        assert_eq!(urgency(None), None);
+        assert_eq!(urgency(Some(80_000)), Some(Urgency::Calm));
+        assert_eq!(urgency(Some(7_000)), Some(Urgency::Soon));
+        assert_eq!(urgency(Some(0)), Some(Urgency::Over));
+    }
+}

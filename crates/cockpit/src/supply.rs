@@ -83,3 +83,24 @@ impl Supply {
         budgets
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use chrono::TimeDelta;
+
+    use super::*;
+
+    #[test]
+    fn what_is_left_is_a_count_or_the_seconds_to_a_deadline() {
+        let now = DateTime::UNIX_EPOCH;
+        let supply = |left, end_s: Option<i64>| Supply {
+            of: "turns",
+            left,
+            whole: 600,
+            ends_at: end_s.map(|end_s| now + TimeDelta::seconds(end_s)),
+        };
+        assert_eq!(supply(Some(7), None).left_at(now), 7);
+        assert_eq!(supply(None, Some(90)).left_at(now), 90);
+        assert_eq!(supply(None, Some(-1)).left_at(now), 0);
+    }
+}

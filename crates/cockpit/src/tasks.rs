@@ -103,3 +103,59 @@ impl QueuedFinding {
         queue
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn key(pr: &str) -> Value {
+        json!({"pr": pr, "author": "claude", "reviewer": "codex"})
+    }
+
+    const TASKS: [&str; 2] = ["handoff-pr1-1", "handoff-pr1-2"];
+
+    fn task(id: &str) -> Task {
+        let thread = |title: Option<&str>| {
+            json!({
+                "severity": "P1", "blocking": true, "opened_in": 1, "state": "open", "title": title,
+                "dialogue": {"stance": "seeks_change", "round_count": 0, "replies": 0},
+            })
+        };
+        let task = json!({
+            "id": id, "target": "claude", "pr": "1", "file": "src/parse.rs", "findings": [
+                {"review": key("1"), "id": "F-1", "thread": thread(Some("it loops"))},
+                {"review": key("1"), "id": "F-2", "thread": thread(None)},
+            ],
+        });
+        serde_json::from_value(task).expect("a task")
+    }
+
+    #[test]
+    fn a_task_is_listed_with_its_findings_and_the_review_that_claims_it() {
+        let review = |fixes: Option<&str>| -> Review {
+            let review = json!({
+                "generation": 1, "rounds": 2, "granted": 0, "first_round": 1, "round": 1, "asked": 1,
+                "since": "2026-02-13T10:00:00Z", "priority": "P1",
+                "phase": {"fixing": {"due": "2026-02-14T10:00:00Z"}}, "fixes": fixes,
+            });
+            serde_json::from_value(review).expect("a review")
+        };
+        let keys = ["2", "3"].map(|pr| serde_json::from_value(key(pr)).expect("a key"));
+        let reviews = [review(None), review(Some(TASKS[1]))];
+        let tasks = TASKS.map(task);
+        let state = State::of(keys.iter().zip(&reviews), [], &tasks);
+        let rows = serde_json::to_value(TaskRow::all(&state)).expect("plain values are JSON");
+        let findings = ["F-1: it loops", "F-2"];
+        let row = |task: &str| {
+            json!({
+                "task": task, "target": "claude", "pr": "1", "file": "src/parse.rs",
+                "findings": findings,
+            })
+        };
+        let mut expected = TASKS.map(row);
+        expected[1]["claimed_by"] = "#3 claude -> codex".into();
+        assert_eq!(rows, json!(expected));
+    }
+}

@@ -252,7 +252,7 @@ fn stops(events: &[TimelineEvent], now: Option<&Phase>) -> Vec<RoundStop> {
     };
     let mut stops: Vec<RoundStop> = Vec::new();
     for stop in events.iter().filter_map(stop) {
-        // After a replaced request or a second start, the newest counts.
+        // After a replaced request the newest one counts; of a take and the starts after it, the first.
         match stops.last_mut() {
             Some(last) if last.stop == stop.stop => {
                 if stop.stop != "taken" {
@@ -354,6 +354,80 @@ mod tests {
         };
         let record = serde_json::from_value(decision).expect("a record");
         timelines.note(&entry, &record, DateTime::UNIX_EPOCH);
+    }
+
+    fn event(kind: &'static str, phase: Option<&'static str>, seq: u64) -> TimelineEvent {
+        TimelineEvent {
+            seq,
+            at: DateTime::UNIX_EPOCH,
+            kind,
+            actor: String::new(),
+            what: String::new(),
+            phase,
+            message: None,
+            threads: usize::try_from(seq).expect("a small number"),
+            count: 1,
+        }
+    }
+
+    #[test]
+    fn a_round_stops_once_at_each_place() {
+        let events = [
+            ("review_request", None),
+            // It is replaced.
+            ("review_request", None),
+            ("taken", None),
+            ("started", None),
+            ("turns", None),
+            ("review_feedback", None),
+            ("review_addressed", None),
+            ("deadline", Some("escalated")),
+            ("decided", None),
+            ("decided", None),
+        ];
+        let events = (1..).zip(events);
+        let events: Vec<_> = events
+            .map(|(seq, (kind, phase))| event(kind, phase, seq))
+            .collect();
+        let stops = stops(&events, None);
+        let told: Vec<_> = stops.iter().map(|stop| (stop.stop, stop.threads)).collect();
+        let expected = [
+            ("request", 2),
+            ("taken", 3),
+            ("feedback", 6),
+            ("addressed", 7),
+            ("escalated", 8),
+            ("decision", 10),
+        ];
+        assert_eq!(told, expected);
+    }
+
+    #[test]
+    fn turns_and_reads_in_a_row_are_one_event_and_nothing_else_is() {
+        let mut timeline = Timeline::default();
+        timeline.rounds.push(Round {
+            generation: 1,
+            round: 1,
+            events: Vec::new(),
+        });
+        let kinds = [
+            "turns", "turns", "turns", "observed", "observed", "turns", "refused", "refused",
+        ];
+        for (seq, kind) in (1..).zip(kinds) {
+            timeline.add(event(kind, None, seq));
+        }
+        let events = timeline.rounds[0].events.iter();
+        let told: Vec<_> = events
+            .map(|event| (event.kind, event.seq, event.count))
+            .collect();
+        let expected = [
+            ("turns", 3, 3),
+            ("observed", 5, 2),
+            ("turns", 6, 1),
+            ("refused", 7, 1),
+            ("refused", 8, 1),
+        ];
+        assert_eq!(told, expected);
     }
 
     fn opened(repo: &str, reassigned_to: &str) -> Value {

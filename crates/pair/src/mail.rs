@@ -51,7 +51,7 @@ pub(super) fn drain(
     agent: &AgentName,
     into: &Path,
     others: &BTreeSet<MessageId>,
-) -> Result<usize, PairError> {
+) -> Result<(), PairError> {
     let failed = |source| PairError::Io {
         what: format!("the mail of {agent}"),
         source,
@@ -64,7 +64,6 @@ pub(super) fn drain(
         let id = letter.id.as_deref();
         id.is_some_and(|id| others.iter().any(|other| other.as_str() == id))
     };
-    let mut taken = 0;
     for letter in letters
         .into_iter()
         .filter(|letter| !letter.text.is_empty() && !is_others(letter))
@@ -84,13 +83,12 @@ pub(super) fn drain(
             places::write(&into.join(name), &letter.text).map_err(failed)?;
         }
         match bag.take(&letter) {
-            Ok(_) => taken += 1,
-            // Another reader took it first.
-            Err(MoveError::Gone(_)) => {}
+            // If it is gone, another reader took it first.
+            Ok(_) | Err(MoveError::Gone(_)) => {}
             Err(MoveError::Io { source, .. }) => return Err(failed(source)),
         }
     }
-    Ok(taken)
+    Ok(())
 }
 
 /// The messages of an agent that the daemon has accepted since the last call.
@@ -111,4 +109,72 @@ pub(super) fn accepted(tail: &mut Tail, agent: &AgentName) -> Result<Vec<Sent>, 
         Ok(())
     })?;
     Ok(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::path::PathBuf;
+
+    use tempfile::TempDir;
+    use workspace::directory;
+
+    use super::*;
+
+    /// A workspace, the inbox of `codex` in it, and a folder for a turn's messages.
+    fn workspace() -> (TempDir, PathBuf, PathBuf) {
+        let root = tempfile::tempdir().expect("a directory");
+        directory::init(root.path(), &[codex()]).expect("a workspace");
+        let inbox = root.path().join("agents/codex/inbox");
+        let turn = root.path().join("turn");
+        fs::create_dir(&turn).expect("a folder");
+        (root, inbox, turn)
+    }
+
+    fn codex() -> AgentName {
+        AgentName::new("codex").expect("a name")
+    }
+
+    fn put(inbox: &Path, id: &str) -> String {
+        let text = format!("id: {id}\nfrom: claude\nto: codex\ntype: message\n");
+        fs::write(inbox.join(format!("{id}.yaml")), &text).expect("a message");
+        text
+    }
+
+    /// The texts of the files in a folder, in the order of their names.
+    fn texts(folder: &Path) -> Vec<String> {
+        let entries = fs::read_dir(folder).expect("a folder");
+        let paths = entries.map(|entry| entry.expect("an entry").path());
+        let mut files: Vec<PathBuf> = paths.filter(|path| path.is_file()).collect();
+        files.sort_unstable();
+        let read = |path: PathBuf| fs::read_to_string(path).expect("text");
+        files.into_iter().map(read).collect()
+    }
+
+    #[test]
+    fn a_turn_gets_the_messages_once_and_leaves_the_requests_of_others() {
+        let (root, inbox, turn) = workspace();
+        let others = BTreeSet::from([MessageId::new("m-2").expect("an id")]);
+        let [first, second, third] = ["m-1", "m-2", "m-3"].map(|id| put(&inbox, id));
+        drain(root.path(), &codex(), &turn, &others).expect("mail");
+        assert_eq!(texts(&turn), [first.clone(), third.clone()]);
+        assert_eq!(texts(&inbox), std::slice::from_ref(&second));
+        // A kill between the copy and the take left this one in the inbox.
+        put(&inbox, "m-1");
+        drain(root.path(), &codex(), &turn, &others).expect("mail");
+        assert_eq!(texts(&turn), [first, third]);
+        assert_eq!(texts(&inbox), [second]);
+    }
+
+    #[test]
+    fn a_turn_gets_a_hundred_messages_at_most_besides_those_of_others() {
+        let (root, inbox, turn) = workspace();
+        let others = BTreeSet::from([MessageId::new("m-100").expect("an id")]);
+        for number in 100..=201 {
+            put(&inbox, &format!("m-{number}"));
+        }
+        drain(root.path(), &codex(), &turn, &others).expect("mail");
+        assert_eq!(texts(&turn).len(), DRAINED_MAX);
+        assert_eq!(texts(&inbox).len(), 2);
+    }
 }

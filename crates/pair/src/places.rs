@@ -194,3 +194,67 @@ fn tidy(pairs: &Path, own: &Path) {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use message_schema::id::MessageId;
+    use tempfile::TempDir;
+
+    use super::*;
+
+    fn held(root: &TempDir, id: &str) -> Places {
+        let id = PairId(MessageId::new(id).expect("an id"));
+        Places::hold(root.path(), &id).expect("a folder")
+    }
+
+    #[test]
+    fn the_newest_folders_are_kept_and_those_in_use() {
+        let root = tempfile::tempdir().expect("a directory");
+        let pairs = root.path().join(".settled/pairs");
+        let name = |number: usize| format!("pair-{number:03}");
+        // Dropped at once, so no process drives them.
+        for number in 0..=KEPT_MAX {
+            drop(held(&root, &name(number)));
+        }
+        let kept = || {
+            let entries = fs::read_dir(&pairs).expect("a folder");
+            let names = entries.map(|entry| entry.expect("an entry").file_name());
+            let mut names: Vec<_> = names
+                .map(|name| name.into_string().expect("text"))
+                .collect();
+            names.sort_unstable();
+            names
+        };
+        assert_eq!(kept(), (1..=KEPT_MAX).map(name).collect::<Vec<_>>());
+        let _driven = held(&root, &name(2));
+        let _own = held(&root, &name(0));
+        // With its own folder there are 51: the oldest is its own, and so is kept.
+        assert_eq!(kept(), (0..=KEPT_MAX).map(name).collect::<Vec<_>>());
+        drop(held(&root, &name(KEPT_MAX + 1)));
+        drop(held(&root, &name(KEPT_MAX + 2)));
+        // The oldest three are 0, 1 and 2, of which two are in use.
+        let expected = [0].into_iter().chain(2..=KEPT_MAX + 2).map(name);
+        assert_eq!(kept(), expected.collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn a_folder_that_cannot_be_replaced_and_a_file_that_cannot_be_copied_are_errors() {
+        let root = tempfile::tempdir().expect("a directory");
+        let places = held(&root, "pair-1");
+        fs::write(places.run(1), "").expect("a file");
+        let error = places.new_run(1).expect_err("a file is in its place");
+        assert_eq!(error.kind(), ErrorKind::NotADirectory);
+        let run = places.new_run(2).expect("a folder");
+        let given = Given::of(&run);
+        given
+            .fill("task", &places.mail(1, Role::Author).expect("a folder"))
+            .expect("copies");
+        let missing = given
+            .copy(&places.note(Role::Author))
+            .expect("an empty file");
+        assert_eq!(fs::read(missing).expect("a file"), b"");
+        given.copy(&places.run(2)).expect_err("a folder is no file");
+    }
+}

@@ -69,3 +69,38 @@ fn is_ignored(signal: Signal) -> bool {
         .unwrap_or(0);
     ignored >> (signal.as_raw() - 1) & 1 == 1
 }
+
+#[cfg(test)]
+#[cfg(target_os = "linux")]
+mod tests {
+    use std::io::{Write as _, stdout};
+    use std::process::Command;
+
+    use super::*;
+
+    #[test]
+    #[ignore = "the test below starts it as a process"]
+    fn child() {
+        let signals = [Signal::PIPE, Signal::TERM, Signal::USR1];
+        let told = format!("ignored: {:?}\n", signals.map(is_ignored));
+        stdout().write_all(told.as_bytes()).expect("somebody reads");
+    }
+
+    #[test]
+    fn an_ignored_signal_is_told_from_others() {
+        for (ignored, told) in [
+            ("PIPE,TERM", "ignored: [true, true, false]"),
+            ("PIPE,USR1", "ignored: [true, false, true]"),
+        ] {
+            // Rust itself ignores SIGPIPE.
+            let output = Command::new("env")
+                .args(["--default-signal", &format!("--ignore-signal={ignored}")])
+                .arg(std::env::current_exe().expect("this program"))
+                .args(["stop::tests::child", "--exact", "--ignored", "--nocapture"])
+                .output()
+                .expect("`env` can be run");
+            let output = String::from_utf8_lossy(&output.stdout);
+            assert!(output.contains(told), "{output}");
+        }
+    }
+}

@@ -380,3 +380,133 @@ impl Transcripts {
         self.lines.iter().map(|line| format!("{line}\n")).collect()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use review::SignalWords;
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn id() -> PairId {
+        PairId(MessageId::new("pair-1").expect("an id"))
+    }
+
+    fn setup() -> PairSetup {
+        let member = |agent: &str| json!({"agent": agent, "command": "run", "output": "text"});
+        let setup = json!({
+            "author": member("claude"), "reviewer": member("codex"), "workdir": "/repo", "task": "fix it",
+            "iterations": 3, "run_seconds": 60, "seconds": 600, "words": SignalWords::default(),
+        });
+        serde_json::from_value(setup).expect("a set-up")
+    }
+
+    fn standing(run: &str, failure: Option<PairFailure>) -> PairStanding {
+        let standing = json!({
+            "pair": {
+                "run": run, "iteration": 2, "limit": 3, "has_reviewer": true, "restarted": false, "failure": failure,
+            },
+            "starts": 4, "ms_left": 90_500, "turns_left": 7,
+        });
+        serde_json::from_value(standing).expect("a standing")
+    }
+
+    fn run(turns: u32, spend: &Value, messages: &[&str]) -> Transcript {
+        let run = json!({
+            "start": 4, "ms": 90_000, "turns": turns, "spend": spend, "said": "half\ndone", "length": 9,
+            "messages": messages,
+        });
+        serde_json::from_value(run).expect("a run")
+    }
+
+    #[test]
+    fn each_step_has_a_line_and_most_have_a_sentence() {
+        let free = run(0, &json!({}), &[]);
+        let paid = json!({"tokens": 1_200, "micro_usd": 250_000});
+        let paid = run(3, &paid, &["m-1", "m-2"]);
+        let ended = |signal, run: &Transcript| PairStep::Ended {
+            signal,
+            run: run.clone(),
+        };
+        let why = "no \u{1b} reason".to_owned();
+        let steps = [
+            PairStep::Opened(Box::new(setup())),
+            PairStep::NotStarted { why: why.clone() },
+            PairStep::Started,
+            PairStep::Began(4),
+            ended(Signal::Done, &paid),
+            ended(Signal::NearMiss, &free),
+            ended(Signal::None, &run(1, &json!({"tokens": 5}), &["m-1"])),
+            PairStep::Crashed {
+                why: why.clone(),
+                run: free.clone(),
+            },
+            PairStep::Interrupted {
+                why: why.clone(),
+                run: Some(paid),
+            },
+            PairStep::Interrupted { why, run: None },
+            PairStep::Resumed,
+            PairStep::Dropped,
+        ];
+        let standing = standing("reviewing", None);
+        let mut text = String::new();
+        for step in &steps {
+            let told = RecordedStep {
+                pair: &id(),
+                setup: &setup(),
+                step,
+                was: standing,
+                standing: &standing,
+            };
+            let line = serde_json::to_string(&PairLine::of(told)).expect("plain values are JSON");
+            text += &format!("{line}\n{}\n", said(told).unwrap_or_default());
+        }
+        assert_eq!(text, include_str!("../tests/golden/steps.txt"));
+    }
+
+    #[test]
+    fn each_end_has_a_sentence_and_a_next_command() {
+        let failures = [
+            PairFailure::NotStarted,
+            PairFailure::GaveUp,
+            PairFailure::Crashed,
+            PairFailure::IterationLimit,
+            PairFailure::Interrupted,
+            PairFailure::BudgetSpent,
+            PairFailure::WithAPerson,
+            PairFailure::Unanswered,
+        ];
+        let mut text = String::new();
+        for failure in std::iter::once(None).chain(failures.map(Some)) {
+            let run = failure.map_or("complete", |_| "failed");
+            let last = Last {
+                id: &id(),
+                standing: standing(run, failure),
+            };
+            let next = last.next().unwrap_or_default();
+            text += &format!("{}\n{next}\n", last.sentence());
+        }
+        let expected = [
+            "pair-1 is complete after 2 iterations",
+            "",
+            "pair-1 failed after 2 iterations: its commands could not be started",
+            "pair --transcript pair-1",
+            "pair-1 failed after 2 iterations: one of the two gave up",
+            "pair --transcript pair-1",
+            "pair-1 failed after 2 iterations: a command crashed twice in one turn",
+            "pair --transcript pair-1",
+            "pair-1 failed after 2 iterations: no iteration is left",
+            "pair --transcript pair-1",
+            "pair-1 failed after 2 iterations: it was interrupted, and can resume",
+            "pair --resume pair-1",
+            "pair-1 failed after 2 iterations: its seconds or its turns are used up",
+            "pair --transcript pair-1",
+            "pair-1 failed after 2 iterations: a review between the two is with a person",
+            "problems",
+            "pair-1 failed after 2 iterations: its review waits on threads that nobody answers",
+            "problems",
+        ];
+        assert_eq!(text.lines().collect::<Vec<_>>(), expected);
+    }
+}

@@ -8,20 +8,23 @@
     reason = "it has a main of its own, which reports its tests"
 )]
 
+use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitCode};
+use std::process::{Command, ExitCode, Stdio};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use daemon::serve::{Until, serve};
+use daemon::submit_order;
 use pair::{Driver, PairError, Progress, Role, Stop, history, view};
 use review::{
-    PairFailure, PairMember, PairSetup, PairStanding, PairStep, Phase, RunState, Signal,
-    SignalWords,
+    Event, PairFailure, PairId, PairMember, PairReport, PairSetup, PairStanding, PairStep, Phase,
+    RunState, SignalWords,
 };
 use runner::folder::Folder;
 use runner::{keeper, launch};
+use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 use workspace::config::Config;
 use workspace::directory;
@@ -43,7 +46,12 @@ fn main() -> ExitCode {
             if root.with_file_name(SLOW_DAEMON).exists() {
                 std::thread::sleep(Duration::from_millis(300));
                 serve(root, Until::EndOfInput, |_| ()).expect("it serves");
+                std::fs::write(root.with_file_name(SERVED), "").expect("a file");
             }
+            return ExitCode::SUCCESS;
+        }
+        Some(DRIVE) => {
+            drive(Path::new(&args[1]), &args[2]);
             return ExitCode::SUCCESS;
         }
         Some(_) | None => {}
@@ -62,6 +70,16 @@ fn main() -> ExitCode {
         the_signal_words_of_a_pair_cannot_be_taken_for_each_other
         a_running_command_is_shown_with_its_turns_if_they_are_counted
         where_no_daemon_serves_one_serves_for_as_long_as_the_pair_goes_on
+        each_side_reads_what_the_other_said_and_its_mail
+        a_message_counts_as_its_senders_word
+        a_message_about_another_review_is_no_word
+        a_run_may_take_what_is_left_of_the_time
+        a_command_that_used_up_its_seconds_or_its_turns_is_told_from_one_that_crashed
+        a_pair_without_budget_for_the_day_is_interrupted
+        one_process_resumes_an_interrupted_pair_by_its_name
+        a_run_whose_driver_was_killed_is_charged_with_at_most_the_time_of_a_run
+        a_pair_that_is_refused_leaves_no_folder
+        a_signal_interrupts_a_pair_in_order
     };
     if args.first().is_some_and(|word| word == ONE) {
         let (_, test) = tests
@@ -115,6 +133,25 @@ fn all_hold(tests: Vec<&str>) -> bool {
 
 /// A file beside the workspace that makes the daemon serve, but start slowly.
 const SLOW_DAEMON: &str = "slow_daemon";
+
+/// A file beside the workspace that the daemon leaves when it ends in order.
+const SERVED: &str = "served";
+
+/// The argument before a workspace and a set-up: drives such a pair until a signal ends it.
+const DRIVE: &str = "drive";
+
+/// Says when the first command begins.
+fn drive(root: &Path, setup: &str) {
+    let setup = serde_json::from_str(setup).expect("a set-up");
+    let stop = Stop::listen().expect("signals can be heard");
+    let mut progress = |progress: &Progress<'_>| {
+        if let Progress::Told(told) = progress {
+            println!("{}", told.step.word());
+        }
+    };
+    let mut driver = Driver::open(root, &config(root), setup, stop, &mut progress).expect("a pair");
+    driver.drive().expect("it goes on");
+}
 
 /// A workspace, and a folder where each run of a command leaves its letter.
 struct Table {
@@ -306,6 +343,7 @@ fn a_word_amid_prose_or_of_the_other_side_is_none() {
         ("echo 'I am DONE'", "echo 'I would say PASS'"),
         ("echo DONE; echo later", "echo PASS; echo but"),
         ("true", "echo PASSED"),
+        ("echo DONE", "echo '{}'; echo PASS"),
     ] {
         let table = Table::new();
         let mut setup = table.setup(author, Some(reviewer));
@@ -317,7 +355,7 @@ fn a_word_amid_prose_or_of_the_other_side_is_none() {
             "{author}, {reviewer}: {:?}",
             over.steps
         );
-        let none = format!("ended {}", Signal::None.word());
+        let none = format!("ended {}", review::Signal::None.word());
         assert!(
             !over.steps.contains(&"ended near_miss".to_owned()),
             "{:?}",
@@ -506,4 +544,296 @@ fn where_no_daemon_serves_one_serves_for_as_long_as_the_pair_goes_on() {
         Some(false),
         "it ends with the pair"
     );
+    assert!(root.with_file_name(SERVED).exists(), "it is not killed");
+}
+
+fn each_side_reads_what_the_other_said_and_its_mail() {
+    let table = Table::new();
+    let letter = "id: m-1\nfrom: claude\nto: codex\ntype: message\n";
+    let inbox = table.root().join("agents/codex/inbox");
+    std::fs::write(inbox.join("m-1.yaml"), letter).expect("a letter");
+    let reviewer = r#"cat "$(dirname "$SETTLED_TASK")/author.said" "$SETTLED_MAIL"/*; echo PASS"#;
+    let over = table.hold(table.setup("echo The lamp is lit.; echo DONE", Some(reviewer)));
+    assert_eq!(over.stands(), COMPLETE);
+    let said = over
+        .transcript
+        .matches("    | The lamp is lit.\n    | DONE\n");
+    assert_eq!(said.count(), 2, "{}", over.transcript);
+    let mail = letter.lines().map(|line| format!("    | {line}\n"));
+    assert!(over.transcript.contains(&mail.collect::<String>()));
+    assert!(!inbox.join("m-1.yaml").exists(), "it is taken");
+}
+
+/// A shell command that puts one of the repository's examples into an outbox.
+fn send(table: &Table, agent: &str, example: &str) -> String {
+    let packets = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../packets");
+    let outbox = table.root().join(format!("agents/{agent}/outbox"));
+    format!(
+        "cp {0}/valid/{example}.yaml {1}/{example}.tmp && mv {1}/{example}.tmp {1}/{example}.yaml; ",
+        packets.display(),
+        outbox.display()
+    )
+}
+
+fn a_message_counts_as_its_senders_word() {
+    // A reviewer that sends its answer itself need not say anything.
+    let table = Table::new();
+    let author = send(&table, "claude", "review_request");
+    let reviewer = send(&table, "codex", "review_lgtm");
+    let over = table.hold(table.setup(&author, Some(&reviewer)));
+    assert_eq!(
+        (over.stands(), table.phase().as_str()),
+        (COMPLETE, "approved"),
+        "{}",
+        over.transcript
+    );
+    let words = ["began", "ended done", "began", "ended pass"];
+    assert_eq!(over.steps[2..], words);
+    // A feedback is no approval, whatever is said beside it.
+    let table = Table::new();
+    let author = send(&table, "claude", "review_request");
+    let packet = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../../packets/findings/20260213_review_loop_codex_r1.yaml");
+    let packet = format!(
+        "cp {} {}/packets/findings/; ",
+        packet.display(),
+        table.root().display()
+    );
+    let feedback = send(&table, "codex", "review_feedback");
+    let mut setup = table.setup(&author, Some(&format!("{packet}{feedback}echo PASS")));
+    setup.iterations = 1;
+    let over = table.hold(setup);
+    assert_eq!(
+        (over.standing.pair.failure(), table.phase().as_str()),
+        (Some(PairFailure::IterationLimit), "fixing"),
+        "{}",
+        over.transcript
+    );
+    assert_eq!(over.steps[4..], ["began", "ended none"]);
+}
+
+fn a_message_about_another_review_is_no_word() {
+    let table = Table::new();
+    table.request();
+    let reviewer = send(&table, "codex", "review_lgtm");
+    let mut setup = table.setup("echo DONE", Some(&reviewer));
+    setup.iterations = 1;
+    let over = table.hold(setup);
+    assert_eq!(
+        (over.standing.pair.failure(), table.phase().as_str()),
+        (Some(PairFailure::IterationLimit), "approved"),
+        "{}",
+        over.transcript
+    );
+}
+
+fn a_run_may_take_what_is_left_of_the_time() {
+    for (run_seconds, seconds, expected) in [(60, 600, 60), (60, 20, 20)] {
+        let table = Table::new();
+        let mut setup = table.setup("echo DONE", None);
+        (setup.run_seconds, setup.seconds) = (run_seconds, seconds);
+        table.hold(setup);
+        let run = only_pair(&table).join("001");
+        let launch = Folder::at(&run).launch().expect("a run");
+        assert_eq!(launch.seconds_max, expected);
+    }
+}
+
+/// The folder of the only pair.
+fn only_pair(table: &Table) -> PathBuf {
+    let pairs = table.root().join(".settled/pairs");
+    let mut entries = std::fs::read_dir(pairs).expect("a folder");
+    let pair = entries.next().expect("a pair").expect("an entry").path();
+    assert!(entries.next().is_none());
+    pair
+}
+
+fn a_command_that_used_up_its_seconds_or_its_turns_is_told_from_one_that_crashed() {
+    // A turn counts once another one follows.
+    let turn = |id: &str| format!(r#"echo '{{"type":"assistant","message":{{"id":"{id}"}}}}'; "#);
+    for (command, output, turns, told) in [
+        (
+            format!("{}{}sleep 20", turn("a"), turn("b")),
+            "claude",
+            Some(1),
+            "claude: it used up its turns, ",
+        ),
+        (
+            "sleep 20".to_owned(),
+            "text",
+            None,
+            "claude: it used up its seconds, ",
+        ),
+    ] {
+        let table = Table::new();
+        let mut setup = table.setup(&command, None);
+        output.clone_into(&mut setup.author.output);
+        setup.turns = turns;
+        if turns.is_none() {
+            setup.seconds = 1;
+        }
+        let over = table.hold(setup);
+        assert_eq!(
+            over.standing.pair.failure(),
+            Some(PairFailure::BudgetSpent),
+            "{}",
+            over.transcript
+        );
+        assert!(over.transcript.contains(told), "{}", over.transcript);
+    }
+}
+
+fn a_pair_without_budget_for_the_day_is_interrupted() {
+    let table = Table::new();
+    let config = "[budget]\nper_day = { tokens = 1 }\n";
+    std::fs::write(table.root().join("settled.toml"), config).expect("a config");
+    let spent = r#"echo '{"type":"turn.completed","usage":{"input_tokens":10}}'"#;
+    let mut setup = table.setup(spent, None);
+    "codex".clone_into(&mut setup.author.output);
+    let over = table.hold(setup);
+    assert_eq!(
+        over.standing.pair.failure(),
+        Some(PairFailure::Interrupted),
+        "{}",
+        over.transcript
+    );
+    assert_eq!(table.turns(), "a");
+    assert_eq!(over.steps[2..], ["began", "ended none", "interrupted"]);
+    let told = "claude is not started before ";
+    assert!(over.transcript.contains(told), "{}", over.transcript);
+}
+
+/// Opens a pair that `agent` alone works in, and leaves it before it starts.
+fn left(table: &Table, agent: &str) -> PairId {
+    let root = table.root();
+    let mut setup = table.setup("echo DONE", None);
+    setup.author.agent = agent.parse().expect("a name");
+    let mut nobody = |_: &Progress<'_>| {};
+    let driver =
+        Driver::open(&root, &config(&root), setup, Stop::default(), &mut nobody).expect("a pair");
+    let mut nobody = |_: &Progress<'_>| {};
+    let busy = Driver::resume(&root, Some(driver.id()), Stop::default(), &mut nobody);
+    assert!(busy.err().is_some_and(|error| error.is_busy()));
+    driver.id().clone()
+}
+
+fn one_process_resumes_an_interrupted_pair_by_its_name() {
+    let table = Table::new();
+    let root = table.root();
+    let [first, second] = ["claude", "codex"].map(|agent| left(&table, agent));
+    let mut nobody = |_: &Progress<'_>| {};
+    let several = Driver::resume(&root, None, Stop::default(), &mut nobody);
+    let several = several.err().expect("one has to be named");
+    assert!(!several.is_busy());
+    assert!(
+        matches!(&several, PairError::Several { count: 2, newest } if *newest == second),
+        "{several}"
+    );
+    let mut nobody = |_: &Progress<'_>| {};
+    let mut driver =
+        Driver::resume(&root, Some(&first), Stop::default(), &mut nobody).expect("it is left");
+    driver.drive().expect("it goes on");
+    drop(driver);
+    let steps = |id: Option<&PairId>| {
+        let (id, past) = history::of(&root, id).expect("a ledger").expect("a pair");
+        let steps = past.iter().map(|past| past.step.word());
+        (id, steps.collect::<Vec<_>>())
+    };
+    let resumed = [
+        "opened",
+        "interrupted",
+        "resumed",
+        "started",
+        "began",
+        "ended",
+    ];
+    assert_eq!(steps(Some(&first)), (first, resumed.to_vec()));
+    assert_eq!(steps(None), (second, vec!["opened"]));
+}
+
+fn a_run_whose_driver_was_killed_is_charged_with_at_most_the_time_of_a_run() {
+    let table = Table::new();
+    let root = table.root();
+    let id = left(&table, "claude");
+    for what in [PairStep::Started, PairStep::Began(1)] {
+        let report = PairReport {
+            pair: id.clone(),
+            what,
+        };
+        submit_order::submit(&root, Event::Pair(report)).expect("a record");
+    }
+    // It began long ago.
+    let ledger = root.join(".settled/ledger/00000000000000000001.jsonl");
+    let text = std::fs::read_to_string(&ledger).expect("a ledger");
+    let (before, after) = text.rsplit_once("\"began_at\":\"").expect("a beginning");
+    let (_, after) = after.split_once('"').expect("its end");
+    let text = format!("{before}\"began_at\":\"2026-01-01T00:00:00Z\"{after}");
+    std::fs::write(&ledger, text).expect("a ledger");
+    let folder = Folder::make_at(&only_pair(&table).join("001")).expect("a folder");
+    std::fs::write(folder.path().join("stdout"), "half done\n").expect("a file");
+    let mut nobody = |_: &Progress<'_>| {};
+    drop(Driver::resume(&root, Some(&id), Stop::default(), &mut nobody).expect("it is left"));
+    let (_, past) = history::of(&root, None).expect("a ledger").expect("a pair");
+    let mut runs = past.iter().filter_map(|past| past.step.run());
+    let run = runs.next().expect("the run that was cut off");
+    assert_eq!((run.start, run.ms, &*run.said), (1, 60_000, "half done\n"));
+}
+
+fn a_pair_that_is_refused_leaves_no_folder() {
+    let table = Table::new();
+    let root = table.root();
+    let mut setup = table.setup("echo DONE", None);
+    setup.author.agent = "nobody".parse().expect("a name");
+    let mut nobody = |_: &Progress<'_>| {};
+    let opened = Driver::open(&root, &config(&root), setup, Stop::default(), &mut nobody);
+    let error = opened.err().expect("it has no mailbox");
+    assert!(matches!(error, PairError::Declined { .. }), "{error}");
+    let pairs = std::fs::read_dir(root.join(".settled/pairs")).expect("a folder");
+    assert_eq!(pairs.count(), 0);
+}
+
+/// Drives a pair in a process of its own, sends it these signals once its command begins, and returns the reason that
+/// the ledger has for its end.
+fn ended_by(ignored: &[&str], signals: &[Signal]) -> String {
+    let table = Table::new();
+    let root = table.root();
+    let mut setup = table.setup("sleep 20", None);
+    setup.seconds = 5;
+    let setup = serde_json::to_string(&setup).expect("plain values are JSON");
+    // Whoever runs the tests may ignore signals.
+    let mut process = Command::new("env")
+        .arg("--default-signal")
+        .args(ignored)
+        .arg(std::env::current_exe().expect("this program"))
+        .args([DRIVE, &root.display().to_string(), &setup])
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("`env` can be run");
+    let lines = BufReader::new(process.stdout.take().expect("a pipe")).lines();
+    let mut lines = lines.map(|line| line.expect("text"));
+    assert!(lines.any(|line| line == "began"), "no command began");
+    for signal in signals {
+        kill_process(Pid::from_child(&process), *signal).expect("it runs");
+    }
+    assert!(process.wait().expect("it is our child").success());
+    let (_, past) = history::of(&root, None).expect("a ledger").expect("a pair");
+    let last = past.last().expect("a step");
+    let PairStep::Interrupted { why, run: Some(_) } = &last.step else {
+        panic!("{:?}", last.step);
+    };
+    why.clone()
+}
+
+fn a_signal_interrupts_a_pair_in_order() {
+    for (signal, why) in [
+        (Signal::INT, "a person ended it with Ctrl-C"),
+        (Signal::TERM, "SIGTERM ended it"),
+        (Signal::HUP, "its terminal closed"),
+    ] {
+        assert_eq!(ended_by(&[], &[signal]), why);
+    }
+    // As under `nohup`.
+    let ignored = ["--ignore-signal=HUP"];
+    let why = ended_by(&ignored, &[Signal::HUP, Signal::TERM]);
+    assert_eq!(why, "SIGTERM ended it");
 }

@@ -17,11 +17,12 @@ use super::{GOLDEN, buffer, frame, opened, press, read};
 /// A change of the model, and the sizes in which it is drawn.
 type Case = (&'static str, fn(&mut App), &'static [(u16, u16)]);
 
-const CASES: [Case; 14] = [
+const CASES: [Case; 15] = [
     ("runs and hosts", runs_and_hosts, &[(120, 40)]),
     ("threads", threads_at_a_glance, &[(60, 36), (78, 44)]),
     ("threads with their words", threads, &[(60, 36)]),
     ("events", events, &[(60, 36)]),
+    ("all events", all_events, &[(60, 36)]),
     ("budgets", budgets, &[(80, 40)]),
     ("phases", phases, &[(60, 30), (160, 40)]),
     ("few rows", few_rows, &[(110, 40), (149, 40), (150, 40)]),
@@ -227,6 +228,11 @@ fn events(app: &mut App) {
         events.push(event);
     }
     show(app, Pane::Summary);
+}
+
+fn all_events(app: &mut App) {
+    events(app);
+    show(app, Pane::Timeline);
 }
 
 /// One that has just ended, an overdue one, and one with time left.

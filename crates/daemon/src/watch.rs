@@ -48,6 +48,8 @@ pub struct Seen {
 #[derive(Debug)]
 pub struct Watch {
     watcher: Option<RecommendedWatcher>,
+    /// The watcher of what is kept apart, with a queue of its own.
+    apart: Option<RecommendedWatcher>,
     board: Arc<Board>,
     watched: HashMap<PathBuf, Identity>,
 }
@@ -100,32 +102,20 @@ impl Watch {
     /// Starts watching for files that are wanted. Without events (exhausted watches, unusual file systems) the sweep does
     /// all the work, and the error says why delivery is slower.
     pub fn start(is_wanted: IsWanted) -> (Self, Result<(), notify::Error>) {
-        let board = Arc::new(Board::new(is_wanted));
-        let pin = Arc::clone(&board);
-        let config = Config::default().with_event_kinds(KINDS);
-        match RecommendedWatcher::new(move |event| pin.pin(event), config) {
-            Ok(watcher) => (
-                Self {
-                    watcher: Some(watcher),
-                    board,
-                    watched: HashMap::new(),
-                },
-                Ok(()),
-            ),
-            Err(error) => (
-                Self {
-                    board,
-                    ..Self::blind()
-                },
-                Err(error),
-            ),
-        }
+        let mut watch = Self {
+            board: Arc::new(Board::new(is_wanted)),
+            ..Self::blind()
+        };
+        let started = watch.board.watcher();
+        let started = started.map(|watcher| watch.watcher = Some(watcher));
+        (watch, started)
     }
 
     /// A watch that never sees anything.
     pub fn blind() -> Self {
         Self {
             watcher: None,
+            apart: None,
             board: Arc::new(Board::new(|_| true)),
             watched: HashMap::new(),
         }
@@ -135,33 +125,23 @@ impl Watch {
     /// True if the watch is new: the next sweep finds what was written before. A directory that is missing, is a link,
     /// or cannot be watched is left to the sweep.
     pub fn keep(&mut self, directory: &Path) -> Result<bool, notify::Error> {
-        let Some(watcher) = &mut self.watcher else {
-            return Ok(false);
-        };
-        // A link could make the daemon watch a place outside this workspace.
-        let Some(data) = directory
-            .symlink_metadata()
-            .ok()
-            .filter(std::fs::Metadata::is_dir)
-        else {
-            self.watched.remove(directory);
-            return Ok(false);
-        };
-        let identity = (data.dev(), data.ino(), data.created().ok());
-        let before = self.watched.insert(directory.to_owned(), identity);
-        if before == Some(identity) {
-            return Ok(false);
+        match &mut self.watcher {
+            Some(watcher) => kept(watcher, &mut self.watched, directory),
+            None => Ok(false),
         }
-        if before.is_some() {
-            // A directory that was renamed away is still watched under its old name. One that was removed is not, so an
-            // error here is harmless.
-            let _ = watcher.unwatch(directory);
-        }
-        watcher
-            .watch(directory, RecursiveMode::NonRecursive)
-            .map(|()| true)
     }
 
+    /// Does the same with a queue of its own in the kernel: the events of others do not wait behind those of this directory.
+    pub fn keep_apart(&mut self, directory: &Path) -> Result<bool, notify::Error> {
+        if self.apart.is_none() && self.watcher.is_some() {
+            // Where a user may have no further watcher, the events of all share one queue.
+            self.apart = self.board.watcher().ok();
+        }
+        match &mut self.apart {
+            Some(watcher) => kept(watcher, &mut self.watched, directory),
+            None => self.keep(directory),
+        }
+    }
     /// Waits until the watcher has seen something.
     pub async fn rings(&self) {
         self.board.bell.notified().await;
@@ -203,6 +183,36 @@ impl Watch {
     }
 }
 
+/// Watches the directory with this watcher, unless it is watched.
+fn kept(
+    watcher: &mut RecommendedWatcher,
+    watched: &mut HashMap<PathBuf, Identity>,
+    directory: &Path,
+) -> Result<bool, notify::Error> {
+    // A link could make the daemon watch a place outside this workspace.
+    let Some(data) = directory
+        .symlink_metadata()
+        .ok()
+        .filter(std::fs::Metadata::is_dir)
+    else {
+        watched.remove(directory);
+        return Ok(false);
+    };
+    let identity = (data.dev(), data.ino(), data.created().ok());
+    let before = watched.insert(directory.to_owned(), identity);
+    if before == Some(identity) {
+        return Ok(false);
+    }
+    if before.is_some() {
+        // A directory that was renamed away is still watched under its old name. One that was removed is not, so an
+        // error here is harmless.
+        let _ = watcher.unwatch(directory);
+    }
+    watcher
+        .watch(directory, RecursiveMode::NonRecursive)
+        .map(|()| true)
+}
+
 impl Board {
     fn new(is_wanted: IsWanted) -> Self {
         Self {
@@ -210,6 +220,13 @@ impl Board {
             bell: Notify::new(),
             is_wanted,
         }
+    }
+
+    /// Starts a watcher that pins its hints here.
+    fn watcher(self: &Arc<Self>) -> Result<RecommendedWatcher, notify::Error> {
+        let board = Arc::clone(self);
+        let config = Config::default().with_event_kinds(KINDS);
+        RecommendedWatcher::new(move |event| board.pin(event), config)
     }
 
     fn pinned(&self) -> MutexGuard<'_, Pinned> {
@@ -616,6 +633,25 @@ mod tests {
         );
         std::fs::write(outbox.join("b.yaml"), "text").expect("a file");
         wait_for(&mut watch, "b.yaml");
+    }
+
+    #[test]
+    fn what_is_kept_apart_pins_its_hints_on_the_same_board() {
+        let root = tempfile::tempdir().expect("a directory");
+        let [outbox, packets] = ["outbox", "packets"].map(|name| root.path().join(name));
+        let (mut watch, started) = Watch::start(|_| true);
+        started.expect("events");
+        for directory in [&outbox, &packets] {
+            std::fs::create_dir(directory).expect("a directory");
+        }
+        assert!(watch.keep(&outbox).expect("a watch"));
+        assert!(watch.keep_apart(&packets).expect("a watch"));
+        assert!(!watch.keep_apart(&packets).expect("the same watch"));
+        std::fs::write(packets.join("p.yaml"), "text").expect("a file");
+        wait_for(&mut watch, "p.yaml");
+        std::fs::write(outbox.join("a.yaml"), "text").expect("a file");
+        wait_for(&mut watch, "a.yaml");
+        assert!(!Watch::blind().keep_apart(&packets).expect("no watch"));
     }
 
     /// `/proc` shows the events that the kernel was asked for; see `inotify(7)` and `proc_pid_fdinfo(5)`.

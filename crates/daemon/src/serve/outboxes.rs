@@ -45,9 +45,9 @@ impl Daemon<'_> {
             None => {
                 self.sweep_again = false;
                 // For orders it is enough to know that something changed.
-                for directory in [&self.findings, &self.orders] {
-                    keep(&mut self.watch, directory);
-                }
+                tell(&self.orders, self.watch.keep(&self.orders));
+                // Programs may change packets faster than the watcher reads of it; no message waits behind that.
+                tell(&self.findings, self.watch.keep_apart(&self.findings));
                 (self.mailroom.next_round(), now)
             }
         };
@@ -148,15 +148,15 @@ pub(super) fn watch_outbox(
     agent: &AgentName,
     outbox: &Path,
 ) {
-    keep(watch, outbox);
+    tell(outbox, watch.keep(outbox));
     if !outboxes.contains_key(outbox) {
         outboxes.insert(outbox.to_owned(), agent.to_string());
     }
 }
 
-/// Watches a directory that is not watched yet or was replaced by another one.
-fn keep(watch: &mut Watch, directory: &Path) {
-    if let Err(error) = watch.keep(directory) {
+/// Warns if a directory cannot be watched.
+fn tell(directory: &Path, kept: Result<bool, notify::Error>) {
+    if let Err(error) = kept {
         tracing::warn!(directory = %directory.display(), error = %chain(&error), "not watched; the sweep finds everything");
     }
 }

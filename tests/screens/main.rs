@@ -8,6 +8,8 @@
 
 mod frames;
 mod pictures;
+#[path = "../pseudo_terminal.rs"]
+mod pseudo_terminal;
 mod speed;
 mod stage;
 mod states;

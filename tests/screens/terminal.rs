@@ -1,7 +1,7 @@
 //! `settled-watch` in a real pseudo-terminal: it follows, handles resizing, ends in every way, and restores the
 //! terminal.
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::{Read as _, Write as _};
 use std::os::fd::AsFd as _;
 use std::process::{Child, Command, Stdio};
@@ -9,10 +9,11 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 
 use rustix::process::{Pid, Signal, kill_process};
-use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
-use rustix::termios::{LocalModes, Winsize, tcgetattr, tcsetwinsize};
+use rustix::termios::{LocalModes, tcgetattr, tcsetwinsize};
 use settled_tests::mailroom::Mailroom;
 use settled_tests::{binaries, seed, wait};
+
+use crate::pseudo_terminal;
 
 /// A program on its own terminal.
 struct OnTerminal {
@@ -43,20 +44,8 @@ struct Seat {
 
 impl Seat {
     fn take(program: &mut Command, columns: u16, rows: u16) -> Self {
-        let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC)
-            .expect("a terminal");
-        grantpt(&master).expect("ours");
-        unlockpt(&master).expect("ours");
-        let name = ptsname(&master, Vec::new()).expect("it has a name");
-        let name = name.into_string().expect("plain letters");
-        let slave = OpenOptions::new()
-            .read(true)
-            .write(true)
-            .open(name)
-            .expect("its other end");
+        let (keyboard, slave) = pseudo_terminal::open(columns, rows);
         let end = || Stdio::from(slave.try_clone().expect("a handle"));
-        let keyboard = File::from(master);
-        tcsetwinsize(&keyboard, size(columns, rows)).expect("it has a size");
         // The terminal has to be the program's controlling one, or a new size does not reach it; `setsid` becomes the
         // program.
         let mut session = Command::new("setsid");
@@ -155,7 +144,7 @@ impl OnTerminal {
             .expect("no test panics with it")
             .screen_mut()
             .set_size(rows, columns);
-        tcsetwinsize(&self.keyboard, size(columns, rows)).expect("it has a size");
+        tcsetwinsize(&self.keyboard, pseudo_terminal::size(columns, rows)).expect("it has a size");
     }
 
     /// Waits for the end, and checks that the terminal is as before.
@@ -170,15 +159,6 @@ impl OnTerminal {
             .local_modes;
         let cooked = LocalModes::ECHO | LocalModes::ICANON | LocalModes::ISIG;
         assert!(modes.contains(cooked), "{modes:?}");
-    }
-}
-
-fn size(columns: u16, rows: u16) -> Winsize {
-    Winsize {
-        ws_row: rows,
-        ws_col: columns,
-        ws_xpixel: 0,
-        ws_ypixel: 0,
     }
 }
 

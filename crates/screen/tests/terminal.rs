@@ -1,14 +1,13 @@
 //! A process on a terminal: what it takes the screen for, and what it draws there.
 
+#[path = "../../../tests/pseudo_terminal.rs"]
+mod pseudo_terminal;
+
 use std::fs::File;
 use std::io::{Read as _, Write as _, stdout};
-use std::os::fd::OwnedFd;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use rustix::fs::{Mode, OFlags};
-use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
-use rustix::termios::{Winsize, tcsetwinsize};
 use screen::{AlternateScreen, ProgressLine, Screen, Tone, is_dumb, terminal_size};
 
 /// The variable that tells this program as a child of itself what to do.
@@ -72,26 +71,6 @@ fn progress() {
     drop(ProgressLine::begin("never shown"));
 }
 
-/// A terminal of this size: the end that shows it and the one for a process.
-fn terminal(columns: u16, rows: u16) -> (OwnedFd, File) {
-    let near =
-        openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).expect("a terminal");
-    grantpt(&near).expect("granted");
-    unlockpt(&near).expect("unlocked");
-    let size = Winsize {
-        ws_row: rows,
-        ws_col: columns,
-        ws_xpixel: 0,
-        ws_ypixel: 0,
-    };
-    tcsetwinsize(&near, size).expect("a size");
-    let name = ptsname(&near, Vec::new()).expect("a name");
-    // Not as the terminal of this process, whose end would then be ours.
-    let flags = OFlags::RDWR.union(OFlags::NOCTTY).union(OFlags::CLOEXEC);
-    let far = rustix::fs::open(name.as_c_str(), flags, Mode::empty()).expect("the other end");
-    (near, File::from(far))
-}
-
 fn child_for(part: &str, variables: &[(&str, &str)]) -> Command {
     let mut command = Command::new(std::env::current_exe().expect("this program"));
     command
@@ -107,13 +86,13 @@ fn child_for(part: &str, variables: &[(&str, &str)]) -> Command {
 }
 
 /// Runs the child to its end; returns what the terminal shows.
-fn shown(mut command: Command, near: OwnedFd, far: File) -> String {
+fn shown(mut command: Command, mut near: File, far: File) -> String {
     let mut process = command.spawn().expect("this program can be run");
     // Reading ends when the last process has left the terminal.
     drop((command, far));
     let mut bytes = Vec::new();
     // The end of a terminal without a process is an error.
-    let _ = File::from(near).read_to_end(&mut bytes);
+    let _ = near.read_to_end(&mut bytes);
     assert!(process.wait().expect("it ends").success());
     String::from_utf8(bytes).expect("text")
 }
@@ -174,7 +153,7 @@ fn a_screen_is_as_wide_as_its_terminal_and_coloured_unless_somebody_asks_for_les
         ((0, 24), &[], ("100 true None true", PLAIN)),
         ((80, 0), &[], ("100 true None true", PLAIN)),
     ] {
-        let (near, far) = terminal(columns, rows);
+        let (near, far) = pseudo_terminal::open(columns, rows);
         let mut command = child_for("tell", variables);
         command.stdout(far.try_clone().expect("a second handle"));
         let shown = shown(command, near, far);
@@ -200,7 +179,7 @@ fn the_reader_of_a_pipe_gets_whole_lines_unless_columns_are_asked_for() {
     let asked = [("TERM", "xterm"), ("COLUMNS", "50")];
     assert_eq!(told(child_for("tell", &asked)), "50 true None false xxxx");
     // The person who reads the pipe's end may sit at the terminal of another stream.
-    let (_near, far) = terminal(70, 24);
+    let (_near, far) = pseudo_terminal::open(70, 24);
     let mut command = child_for("tell", &variables);
     command.stdin(far.try_clone().expect("a second handle"));
     assert_eq!(told(command), "70 false Some((70, 24)) false xxxx");
@@ -211,7 +190,7 @@ fn the_reader_of_a_pipe_gets_whole_lines_unless_columns_are_asked_for() {
 
 #[test]
 fn the_alternate_screen_is_left_as_it_was_entered() {
-    let (near, far) = terminal(80, 24);
+    let (near, far) = pseudo_terminal::open(80, 24);
     let mut command = child_for("draw", &[]);
     command.stdout(far.try_clone().expect("a second handle"));
     let shown = shown(command, near, far);
@@ -222,7 +201,7 @@ fn the_alternate_screen_is_left_as_it_was_entered() {
 /// Takes a quarter of a second: that much lies between two updates of the line.
 #[test]
 fn progress_is_shown_on_a_terminal_alone_seldom_and_only_of_what_takes_long() {
-    let (near, far) = terminal(80, 24);
+    let (near, far) = pseudo_terminal::open(80, 24);
     let mut command = child_for("progress", &[]);
     command.stderr(far.try_clone().expect("a second handle"));
     let shown = shown(command, near, far);

@@ -3,6 +3,8 @@
 // Elsewhere there is no `setsid` to start it with.
 #![cfg(target_os = "linux")]
 
+#[path = "../../../tests/pseudo_terminal.rs"]
+mod pseudo_terminal;
 #[path = "../../../tests/recorded_workspace.rs"]
 #[expect(
     dead_code,
@@ -18,10 +20,8 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::fs::{Mode, OFlags};
 use rustix::process::{Pid, Signal, kill_process};
-use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
-use rustix::termios::{LocalModes, Winsize, tcgetattr, tcsetwinsize};
+use rustix::termios::{LocalModes, tcgetattr};
 
 use self::recorded_workspace::workspace;
 
@@ -53,7 +53,7 @@ impl Drop for OnTerminal {
 
 impl OnTerminal {
     fn start(arguments: &[&str], variables: &[(&str, &str)]) -> Self {
-        let (near, far) = terminal();
+        let (near, far) = pseudo_terminal::open(COLUMNS, ROWS);
         let mut child = Command::new("setsid")
             .arg("--ctty")
             .arg(env!("CARGO_BIN_EXE_settled-watch"))
@@ -130,26 +130,6 @@ impl OnTerminal {
         let cooked = LocalModes::ECHO | LocalModes::ICANON | LocalModes::ISIG;
         assert!(modes.contains(cooked), "{modes:?}");
     }
-}
-
-/// The end of a terminal for a person, and the one for a program.
-fn terminal() -> (File, File) {
-    let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC;
-    let near = openpt(flags).expect("a terminal");
-    grantpt(&near).expect("granted");
-    unlockpt(&near).expect("unlocked");
-    let size = Winsize {
-        ws_row: ROWS,
-        ws_col: COLUMNS,
-        ws_xpixel: 0,
-        ws_ypixel: 0,
-    };
-    tcsetwinsize(&near, size).expect("a size");
-    let name = ptsname(&near, Vec::new()).expect("a name");
-    // Not as the terminal of this process, whose end would then be ours.
-    let flags = OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC;
-    let far = rustix::fs::open(name.as_c_str(), flags, Mode::empty()).expect("the other end");
-    (File::from(near), File::from(far))
 }
 
 /// Waits until there is something to read, or nobody any more who writes.

@@ -289,7 +289,7 @@ fn a_refused_message_is_told_with_the_review_that_its_report_names() {
 #[test]
 fn an_agent_owes_the_moves_of_its_reviews() {
     for (records, owed) in [
-        // Three requests, of which the second is approved in the fourth record.
+        // Three requests. The fourth record approves the second one.
         (3, [("claude", 1), ("codex", 1), ("gemini", 1)]),
         (4, [("claude", 0), ("codex", 1), ("gemini", 1)]),
         // Feedback on the first.

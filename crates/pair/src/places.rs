@@ -234,7 +234,7 @@ mod tests {
         assert_eq!(kept(), (0..=KEPT_MAX).map(name).collect::<Vec<_>>());
         drop(held(&root, &name(KEPT_MAX + 1)));
         drop(held(&root, &name(KEPT_MAX + 2)));
-        // The oldest three are 0, 1 and 2, of which two are in use.
+        // The oldest three are 0, 1 and 2; two of them are in use.
         let expected = [0].into_iter().chain(2..=KEPT_MAX + 2).map(name);
         assert_eq!(kept(), expected.collect::<Vec<_>>());
     }

@@ -24,7 +24,7 @@ const HINTS_PER_ROUND: usize = 256;
 /// names them.
 const PACKETS_PER_ROUND: usize = 16;
 
-/// The time in milliseconds in which a directory of much change and little news does not wake the daemon: packets of which
+/// For this many milliseconds a directory with many changes and little news does not wake the daemon: packets of which
 /// several changed at once, or an outbox in which a file was removed. It still takes [`HINTS_PER_ROUND`] of them each time.
 const HUSHED_MS: u64 = 2;
 

@@ -394,7 +394,7 @@ fn writable(alert: &Alert, commands: &FixCommands<'_>) -> FixCommand {
             let what = "as its owner or root: makes the directory again";
             with_path("mkdir -p", alert, what, commands)
         }
-        // Whoever asks may not see the directory.
+        // The person who asks may lack the permission to see the directory.
         Ok(_) | Err(_) => entry(alert, commands),
     }
 }

@@ -6,8 +6,8 @@ use std::ffi::{OsStr, OsString};
 use std::ops::Bound;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::SystemTime;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant, SystemTime};
 
 use notify::event::{
     AccessKind, AccessMode, CreateKind, EventKind, ModifyKind, RemoveKind, RenameMode,
@@ -22,6 +22,9 @@ const HINTS_MAX: usize = 8192;
 
 /// The most files of all directories with a waiting hint. Above that, all hints are dropped.
 const HINTS_OF_ALL_MAX: usize = 8 * HINTS_MAX;
+
+/// The longest pause of the watcher of what is kept apart. The kernel's queue has room for 16 384 events meanwhile.
+const PAUSE_MAX: Duration = Duration::from_millis(10);
 
 /// The kinds of events that can be a hint or end a watch. Opened files are left out: the daemon's own sweeps open every
 /// outbox, and an agent that only reads its files would fill the kernel's queue.
@@ -66,6 +69,8 @@ pub type IsWanted = fn(&Path) -> bool;
 struct Board {
     pinned: Mutex<Pinned>,
     bell: Notify,
+    /// Tells the watcher of what is kept apart that the hints were taken.
+    taken: Condvar,
     is_wanted: IsWanted,
 }
 
@@ -86,6 +91,8 @@ struct Pinned {
     /// The directories whose hints ring no bell.
     hushed: HashSet<PathBuf>,
     sweep: bool,
+    /// The number of calls that took hints.
+    takes: u64,
 }
 
 /// Hints in the order they came, because messages of one sender are judged in the order it finished them. A finished
@@ -132,16 +139,20 @@ impl Watch {
     }
 
     /// Does the same with a queue of its own in the kernel: the events of others do not wait behind those of this directory.
+    /// While it is hushed, they are read in turn with the calls of [`Watch::take`], many at a time: a thread that the
+    /// kernel wakes for each of 50 000 a second takes a core that others need. What the queue has no room for is lost
+    /// without a sweep, so this is for directories that no sweep lists.
     pub fn keep_apart(&mut self, directory: &Path) -> Result<bool, notify::Error> {
         if self.apart.is_none() && self.watcher.is_some() {
             // Where a user may have no further watcher, the events of all share one queue.
-            self.apart = self.board.watcher().ok();
+            self.apart = self.board.watcher_apart().ok();
         }
         match &mut self.apart {
             Some(watcher) => kept(watcher, &mut self.watched, directory),
             None => self.keep(directory),
         }
     }
+
     /// Waits until the watcher has seen something.
     pub async fn rings(&self) {
         self.board.bell.notified().await;
@@ -155,6 +166,8 @@ impl Watch {
     /// removes files, without a pause would wake the daemon without a pause, and leave no core to anybody else.
     pub fn take(&mut self, most: usize, patient: Option<&Path>) -> Seen {
         let mut pinned = self.board.pinned();
+        pinned.takes += 1;
+        self.board.taken.notify_all();
         let hints = pinned.take_turns(most);
         pinned.hushed.clear();
         let restless = std::mem::take(&mut pinned.restless);
@@ -218,6 +231,7 @@ impl Board {
         Self {
             pinned: Mutex::default(),
             bell: Notify::new(),
+            taken: Condvar::new(),
             is_wanted,
         }
     }
@@ -226,15 +240,53 @@ impl Board {
     fn watcher(self: &Arc<Self>) -> Result<RecommendedWatcher, notify::Error> {
         let board = Arc::clone(self);
         let config = Config::default().with_event_kinds(KINDS);
-        RecommendedWatcher::new(move |event| board.pin(event), config)
+        let pin = move |event| {
+            board.pin(event);
+        };
+        RecommendedWatcher::new(pin, config)
+    }
+
+    /// Starts a watcher for what is kept apart.
+    fn watcher_apart(self: &Arc<Self>) -> Result<RecommendedWatcher, notify::Error> {
+        let board = Arc::clone(self);
+        let config = Config::default().with_event_kinds(KINDS);
+        let mut works_until = Instant::now();
+        let pin = move |event| board.pin_apart(event, &mut works_until);
+        RecommendedWatcher::new(pin, config)
+    }
+
+    /// Pins an event of what is kept apart, and pauses if it rings no bell.
+    fn pin_apart(&self, event: Result<notify::Event, notify::Error>, works_until: &mut Instant) {
+        if event.as_ref().is_ok_and(notify::Event::need_rescan) {
+            return;
+        }
+        let begun = Instant::now();
+        if !self.pin(event) && begun >= *works_until && self.pauses(PAUSE_MAX) {
+            // It works at least as long as it paused: more is read in one go, and a flood is kept up with.
+            *works_until = Instant::now() + begun.elapsed();
+        }
+    }
+
+    /// Waits until hints are taken, for this long at most. False without a wait if no directory is hushed: nobody may come
+    /// for hints soon.
+    fn pauses(&self, most: Duration) -> bool {
+        let pinned = self.pinned();
+        if pinned.hushed.is_empty() {
+            return false;
+        }
+        let before = pinned.takes;
+        let is_before = |pinned: &mut Pinned| pinned.takes == before;
+        drop(self.taken.wait_timeout_while(pinned, most, is_before));
+        true
     }
 
     fn pinned(&self) -> MutexGuard<'_, Pinned> {
         self.pinned.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Runs on the watcher's thread, whose queue overflows if this is slow: it only takes notes.
-    fn pin(&self, event: Result<notify::Event, notify::Error>) {
+    /// Runs on the watcher's thread, whose queue overflows if this is slow: it only takes notes. Returns whether it rang
+    /// the bell.
+    fn pin(&self, event: Result<notify::Event, notify::Error>) -> bool {
         let mut pinned = self.pinned();
         match event {
             Ok(event) if event.need_rescan() => pinned.sweep = true,
@@ -243,13 +295,14 @@ impl Board {
                 let wanted = event.paths.iter().filter(|path| (self.is_wanted)(path));
                 let rung = wanted.map(|path| pinned.note(path, event.kind));
                 if !rung.fold(false, |rings, rung| rings | rung) {
-                    return;
+                    return false;
                 }
             }
             Err(_) => pinned.sweep = true,
         }
         drop(pinned);
         self.bell.notify_one();
+        true
     }
 }
 
@@ -387,9 +440,9 @@ mod tests {
 
     fn seen(events: Vec<Event>) -> Seen {
         let mut watch = Watch::blind();
-        events
-            .into_iter()
-            .for_each(|event| watch.board.pin(Ok(event)));
+        for event in events {
+            watch.board.pin(Ok(event));
+        }
         watch.take(usize::MAX, None)
     }
 
@@ -498,9 +551,9 @@ mod tests {
     fn a_file_that_is_not_wanted_wakes_nobody() {
         let mut watch = Watch::blind();
         watch.board = Arc::new(Board::new(|path| path.ends_with("a.yaml")));
-        watch.board.pin(Ok(finished("/o/.junk")));
+        assert!(!watch.board.pin(Ok(finished("/o/.junk"))));
         assert!(!rings(&watch));
-        watch.board.pin(Ok(finished("/o/a.yaml")));
+        assert!(watch.board.pin(Ok(finished("/o/a.yaml"))));
         assert!(rings(&watch));
         assert_eq!(names(&watch.take(10, None)), ["a.yaml"]);
     }
@@ -510,8 +563,9 @@ mod tests {
         let mut watch = Watch::blind();
         let packets = Path::new("/packets");
         let pin = |watch: &Watch, names: &[&str]| {
-            let events = names.iter().map(|name| finished(name));
-            events.for_each(|event| watch.board.pin(Ok(event)));
+            for name in names {
+                watch.board.pin(Ok(finished(name)));
+            }
         };
         pin(&watch, &["/packets/1"]);
         assert!(rings(&watch) && !watch.take(10, Some(packets)).is_hushed);
@@ -541,8 +595,9 @@ mod tests {
         let removed =
             |path: &str| Event::new(EventKind::Remove(RemoveKind::File)).add_path(path.into());
         let pin = |watch: &Watch, events: Vec<Event>| {
-            let events = events.into_iter();
-            events.for_each(|event| watch.board.pin(Ok(event)));
+            for event in events {
+                watch.board.pin(Ok(event));
+            }
         };
         pin(
             &watch,
@@ -569,6 +624,55 @@ mod tests {
         pin(&watch, vec![removed("/o/d.yaml")]);
         assert!(!rings(&watch), "a removal alone is no news");
         assert_eq!(watch.board.pinned().count, 0);
+    }
+
+    #[test]
+    fn a_pause_ends_with_the_next_take_and_there_is_none_where_all_directories_ring() {
+        let mut watch = Watch::blind();
+        let board = Arc::clone(&watch.board);
+        let hour = Duration::from_secs(3_600);
+        assert!(!board.pauses(hour));
+        let thread = std::thread::spawn(move || {
+            // A take before the pause makes all directories ring again.
+            while !board.pauses(hour) {
+                board.pinned().hushed.insert("/packets".into());
+            }
+        });
+        while !thread.is_finished() {
+            watch.take(10, None);
+            std::thread::yield_now();
+        }
+        thread.join().expect("the thread ends");
+    }
+
+    #[test]
+    fn what_is_kept_apart_is_not_swept_and_its_watcher_pauses_while_it_rings_no_bell() {
+        let mut watch = Watch::blind();
+        let mut works_until = Instant::now();
+        let overflow = Event::new(EventKind::Other).set_flag(Flag::Rescan);
+        watch.board.pin_apart(Ok(overflow), &mut works_until);
+        assert_eq!(watch.take(10, None), Seen::default());
+        let begun = works_until;
+        let mut pin = |watch: &Watch| {
+            let event = Ok(finished("/packets/1"));
+            watch.board.pin_apart(event, &mut works_until);
+            works_until
+        };
+        watch.board.pinned().hushed.insert("/other".into());
+        assert_eq!(pin(&watch), begun, "its bell rings");
+        watch.board.pinned().hushed.insert("/packets".into());
+        let worked_until = pin(&watch);
+        let earliest = begun + 2 * PAUSE_MAX;
+        assert!(worked_until >= earliest, "it paused and works as long");
+    }
+
+    #[test]
+    fn a_pause_without_a_take_is_as_long_as_it_may_be() {
+        let board = Board::new(|_| true);
+        board.pinned().hushed.insert("/packets".into());
+        let begun = Instant::now();
+        assert!(board.pauses(Duration::from_millis(1)));
+        assert!(begun.elapsed() >= Duration::from_millis(1));
     }
 
     /// Waits for a hint about this file, forever if none comes; earlier files may ring late.

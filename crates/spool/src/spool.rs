@@ -253,7 +253,8 @@ impl Spool {
     }
 
     fn end(&mut self, ended: SyncOutcome) -> Result<(), SpoolError> {
-        self.lanes.end_checkpoint(ended).inspect_err(|error| {
+        let ended = self.lanes.end_checkpoint(&self.root, ended);
+        ended.inspect_err(|error| {
             if !error.is_retryable() {
                 self.ledger.stop(error);
             }

@@ -44,6 +44,8 @@ pub(crate) struct Touched {
     /// The number of files with names that are kept, without those of lanes that could not be synced.
     named: usize,
     pub(super) lanes: BTreeSet<Lane>,
+    /// True if new cursors may not be durable.
+    pub(super) cursors_made: bool,
 }
 
 /// A directory that could not be opened, and the error: changes in it are not durable.
@@ -55,7 +57,6 @@ type Closed = (PathBuf, SpoolError);
 pub(crate) struct Begun {
     pub(super) touched: Touched,
     pub(super) lanes: Vec<DurableNote>,
-    pub(super) cursors_made: bool,
 }
 
 /// The line of a cursor that says how far a lane survives a power cut.
@@ -74,8 +75,8 @@ pub(crate) struct SyncOutcome {
     pub(super) left: Touched,
     /// What the cursors say now.
     pub(super) noted: Vec<DurableNote>,
-    /// True if new cursors may not be durable.
-    pub(super) cursors_made: bool,
+    /// The lanes whose cursors somebody removed.
+    pub(super) without_cursor: Vec<Lane>,
 }
 
 impl Touched {
@@ -142,6 +143,12 @@ impl Touched {
             }
         }
         self.lanes.extend(other.lanes);
+        self.cursors_made |= other.cursors_made;
+    }
+
+    /// Returns whether there is anything that a power cut could undo.
+    pub(super) fn is_any(&self) -> bool {
+        !self.lanes.is_empty() || self.cursors_made
     }
 
     /// Returns whether a checkpoint is due even without a quiet moment.
@@ -220,6 +227,7 @@ impl Touched {
             new: 0,
             named: 0,
             lanes,
+            cursors_made: false,
         }
     }
 }
@@ -228,7 +236,8 @@ impl Begun {
     /// Makes the work done durable, then notes that in the cursors. Hurries once somebody waits for it.
     pub(crate) fn sync(mut self, root: &OpenRoot, is_awaited: &AtomicBool) -> SyncOutcome {
         let mut noted = Vec::new();
-        match self.sync_and_note(root, is_awaited, &mut noted) {
+        let mut without_cursor = Vec::new();
+        match self.sync_and_note(root, is_awaited, &mut noted, &mut without_cursor) {
             Ok(closed) => SyncOutcome {
                 left: self.touched.left(&|lane| is_held(&closed, lane)),
                 result: closed
@@ -236,13 +245,13 @@ impl Begun {
                     .next()
                     .map_or(Ok(()), |(_, error)| Err(error)),
                 noted,
-                cursors_made: false,
+                without_cursor,
             },
             Err(error) => SyncOutcome {
                 left: self.touched,
                 result: Err(error),
                 noted,
-                cursors_made: self.cursors_made,
+                without_cursor,
             },
         }
     }
@@ -252,18 +261,23 @@ impl Begun {
         root: &OpenRoot,
         is_awaited: &AtomicBool,
         noted: &mut Vec<DurableNote>,
+        without_cursor: &mut Vec<Lane>,
     ) -> Result<Vec<Closed>, SpoolError> {
         let closed = self.touched.sync(root, is_awaited)?;
         // A kill from here on leaves some cursors out of date. After a power cut the next start then looks for files
         // that exist, nothing worse.
         let dir = root.dir(dirs::CURSORS.as_ref())?;
         for note in std::mem::take(&mut self.lanes) {
-            if !is_held(&closed, &note.lane) {
-                note.write(root, &dir)?;
+            if is_held(&closed, &note.lane) {
+                continue;
+            }
+            if note.write(root, &dir)? {
                 noted.push(note);
+            } else {
+                without_cursor.push(note.lane);
             }
         }
-        if self.cursors_made {
+        if self.touched.cursors_made {
             root.disk
                 .sync_dir(&dir.handle)
                 .map_err(SpoolError::fatal("sync", root.path(&dir.path)))?;
@@ -273,8 +287,9 @@ impl Begun {
 }
 
 impl DurableNote {
-    /// Writes the line and syncs it. Deliveries write other lines of the same file meanwhile.
-    fn write(&self, root: &OpenRoot, dir: &Dir) -> Result<(), SpoolError> {
+    /// Writes the line and syncs it. Deliveries write other lines of the same file meanwhile. False if somebody removed
+    /// the file: only the lane knows its other lines.
+    fn write(&self, root: &OpenRoot, dir: &Dir) -> Result<bool, SpoolError> {
         let name = self.lane.cursor_name();
         let line = CursorNote {
             pos: self.pos,
@@ -283,12 +298,17 @@ impl DurableNote {
         }
         .line(self.slot);
         let file = root.disk.open(&dir.handle, name.as_ref(), OpenMode::Write);
-        let file = file.map_err(|source| root.error_at("open", dir, &name, source))?;
+        let file =
+            disk::if_there(file).map_err(|source| root.error_at("open", dir, &name, source))?;
+        let Some(file) = file else {
+            return Ok(false);
+        };
         disk::write_all(&*root.disk, &file, &line, self.slot.offset())
             .map_err(|source| root.error_at("write", dir, &name, source))?;
         root.disk
             .sync_data(&file)
-            .map_err(SpoolError::fatal("sync", root.path(&dir.path.join(&name))))
+            .map_err(SpoolError::fatal("sync", root.path(&dir.path.join(&name))))?;
+        Ok(true)
     }
 }
 

@@ -205,25 +205,27 @@ pub(super) struct Cursor<'a> {
 }
 
 impl<'a> Cursor<'a> {
-    /// Opens the file, and recreates it from `progress` if somebody removed it while we run.
+    /// Opens the file, and recreates it from `progress` if somebody removed it while we run; returns whether it did.
     pub(super) fn open(
         root: &'a OpenRoot,
         name: &FileName,
         progress: &Progress,
-    ) -> Result<Cursor<'a>, SpoolError> {
+    ) -> Result<(Cursor<'a>, bool), SpoolError> {
         let dir = root.dir(dirs::CURSORS.as_ref())?;
         let path = dir.path.join(name);
         let open = || disk::if_there(root.disk.open(&dir.handle, name.as_ref(), OpenMode::Write));
+        let mut made = false;
         let opened = match open() {
             Ok(None) => {
                 make(root, &dir, name, progress)?;
+                made = true;
                 open().and_then(|file| file.ok_or_else(|| io::ErrorKind::NotFound.into()))
             }
             Ok(Some(file)) => Ok(file),
             Err(error) => Err(error),
         };
         let file = opened.map_err(|source| root.error("open", &path, source))?;
-        Ok(Cursor { root, file, path })
+        Ok((Cursor { root, file, path }, made))
     }
 
     /// Writes one of the four lines.

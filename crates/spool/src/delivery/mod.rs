@@ -52,7 +52,6 @@ pub(crate) struct Lanes {
     pub(crate) homes: Homes,
     queues: BTreeMap<Lane, LaneQueue>,
     touched: Touched,
-    cursors_made: bool,
     /// A checkpoint has begun and not ended.
     is_syncing: bool,
     /// Cursors of single pull requests: version 0.1 kept one for each.
@@ -258,7 +257,7 @@ impl Lanes {
         for lane in lost {
             if let Some(queue) = self.queues.get(lane) {
                 cursor::make(root, &dir, &lane.cursor_name(), &queue.progress)?;
-                self.cursors_made = true;
+                self.touched.cursors_made = true;
             }
         }
         self.join_pulls(root, &dir)
@@ -303,7 +302,7 @@ impl Lanes {
                 let dir = root.dir(dirs::CURSORS.as_ref())?;
                 let progress = Progress::new_after(head);
                 cursor::make(root, &dir, &lane.cursor_name(), &progress)?;
-                self.cursors_made = true;
+                self.touched.cursors_made = true;
                 self.queues
                     .insert(lane.clone(), LaneQueue::new(lane, progress));
             }
@@ -417,7 +416,7 @@ impl Lanes {
 
     /// Returns whether a checkpoint has something to do.
     pub(crate) fn is_touched(&self) -> bool {
-        !self.touched.lanes.is_empty() || self.cursors_made
+        self.touched.is_any()
     }
 
     /// Begins a checkpoint of everything touched until now, if there is anything. Fails, to be retried, until the one
@@ -445,15 +444,17 @@ impl Lanes {
         Ok(Some(Begun {
             lanes: lanes.collect(),
             touched,
-            cursors_made: std::mem::take(&mut self.cursors_made),
         }))
     }
 
     /// Ends a checkpoint. Fails with a retryable error if single directories could not be opened; all other lanes are
-    /// durable then.
-    pub(crate) fn end_checkpoint(&mut self, outcome: SyncOutcome) -> Result<(), SpoolError> {
+    /// durable then. Makes cursors again that somebody removed, for the next checkpoint to sync.
+    pub(crate) fn end_checkpoint(
+        &mut self,
+        root: &OpenRoot,
+        outcome: SyncOutcome,
+    ) -> Result<(), SpoolError> {
         self.is_syncing = false;
-        self.cursors_made |= outcome.cursors_made;
         self.touched.merge(outcome.left);
         for note in outcome.noted {
             if let Some(queue) = self.queues.get_mut(&note.lane) {
@@ -461,7 +462,16 @@ impl Lanes {
                 queue.progress.turn = note.slot.other();
             }
         }
-        outcome.result
+        let lanes = outcome.without_cursor.into_iter();
+        let made = lanes.map(|lane| match self.queues.get(&lane) {
+            Some(queue) => {
+                self.touched.lanes.insert(lane);
+                queue.open_cursor_file(root, &mut self.touched).map(|_| ())
+            }
+            None => Ok(()),
+        });
+        let made = made.fold(Ok(()), Result::and);
+        outcome.result.and(made)
     }
 
     /// Lists the parked lanes.
@@ -517,7 +527,7 @@ impl Lanes {
             |queue: &&LaneQueue| queue.has_work() || queue.progress.durable < queue.progress.done;
         let owing = self.queues.values().filter(owes);
         let owing = owing.map(|queue| (queue.lane.clone(), queue.progress.durable));
-        let is_sure = self.is_delivered() && !self.cursors_made && !self.is_syncing;
+        let is_sure = self.is_delivered() && !self.touched.cursors_made && !self.is_syncing;
         is_sure.then(|| owing.collect())
     }
 }

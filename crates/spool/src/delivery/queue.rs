@@ -201,7 +201,7 @@ impl LaneQueue {
     ) -> Result<(), SpoolError> {
         loop {
             self.read_on(root)?;
-            let cursor = self.open_cursor(root)?;
+            let cursor = self.open_cursor(root, touched)?;
             match self.lane.clone() {
                 Lane::Mailbox(mailbox) => self.deliver(&mailbox, &cursor, slice, touched, pass)?,
                 Lane::Pulls => {
@@ -229,8 +229,24 @@ impl LaneQueue {
         next.filter(|next| !slice.holds(&next.entry))
     }
 
-    fn open_cursor<'a>(&mut self, root: &'a OpenRoot) -> Result<Cursor<'a>, SpoolError> {
-        let cursor = Cursor::open(root, &self.lane.cursor_name(), &self.progress)?;
+    /// Opens the cursor's file, and makes it again if somebody removed it.
+    pub(super) fn open_cursor_file<'a>(
+        &self,
+        root: &'a OpenRoot,
+        touched: &mut Touched,
+    ) -> Result<Cursor<'a>, SpoolError> {
+        let name = self.lane.cursor_name();
+        let (cursor, made) = Cursor::open(root, &name, &self.progress)?;
+        touched.cursors_made |= made;
+        Ok(cursor)
+    }
+
+    fn open_cursor<'a>(
+        &mut self,
+        root: &'a OpenRoot,
+        touched: &mut Touched,
+    ) -> Result<Cursor<'a>, SpoolError> {
+        let cursor = self.open_cursor_file(root, touched)?;
         if !self.noted {
             // A `prepared` ahead of `delivered` promises that each temporary file between them is complete or was
             // renamed. After a failed rename neither is certain, and a start that believed the note would count an

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use spool::{Arrival, FaultyDisk, VolatileDisk};
+use spool::{Arrival, Disk as _, FaultyDisk, VolatileDisk};
 
 use crate::daemon::{BOOT, Daemon, LATER, OTHER_BOOT, Workspace, run};
 
@@ -217,4 +217,50 @@ fn a_checkpoint_that_fails_leaves_everything_to_the_next_one() {
         daemon.recovery.pass.redelivered.is_empty(),
         "its cursor says that it was delivered"
     );
+}
+
+#[test]
+fn a_removed_cursor_is_made_again_and_as_durable_as_the_others() {
+    for is_removed_first in [false, true] {
+        let workspace = Workspace::new(&["claude", "codex"]);
+        workspace.write("agents/claude/outbox/a.yaml", "to codex: alpha");
+        workspace.write("agents/claude/outbox/.b", "to codex: beta");
+        let disk = disk(&workspace);
+        let root = disk.open_root(workspace.root()).expect("a root");
+        let open = |path: &str| disk.open_dir(&root, path.as_ref()).expect("a directory");
+        let remove_cursor = || {
+            let cursors = open(".settled/cursors");
+            disk.remove(&cursors, "codex.inbox.cursor".as_ref())
+                .and_then(|()| disk.sync_dir(&cursors))
+                .expect("a cursor to remove");
+        };
+        let mut daemon = Daemon::start(&workspace, Arc::clone(&disk) as _).expect("a start");
+        daemon.step(LATER).expect("a step");
+        daemon.spool.checkpoint().expect("a checkpoint");
+        let outbox = open("agents/claude/outbox");
+        disk.rename_new(&outbox, ".b".as_ref(), &outbox, "b.yaml".as_ref())
+            .expect("a message");
+        if is_removed_first {
+            remove_cursor();
+            daemon.step(LATER).expect("a step");
+        } else {
+            daemon.step(LATER).expect("a step");
+            remove_cursor();
+            daemon.spool.checkpoint().expect("a checkpoint without it");
+            assert!(daemon.spool.wants_checkpoint(), "it is made again");
+        }
+        daemon.spool.checkpoint().expect("a checkpoint");
+        assert!(!daemon.spool.wants_checkpoint());
+        drop(daemon);
+        let before = shown(&workspace);
+        cut(&workspace, &disk);
+        assert_eq!(shown(&workspace), before);
+        for taken in ["a", "b"] {
+            let taken = workspace.path(&format!("agents/codex/inbox/{taken}.yaml"));
+            std::fs::remove_file(taken).expect("a message to take");
+        }
+        let daemon = run(&workspace, OTHER_BOOT);
+        let again = &daemon.recovery.pass.redelivered;
+        assert!(again.is_empty(), "{is_removed_first}: {again:?}");
+    }
 }

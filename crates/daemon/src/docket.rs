@@ -525,11 +525,10 @@ impl Docket {
         if found.age_ms >= patience.still_ms() {
             return None;
         }
-        let over = self
-            .still_since(found, moment)
-            .saturating_add(patience.still_ms());
-        let retry = moment.mono.saturating_add(patience.retry_ms());
-        (moment.mono < over).then_some(over.min(retry))
+        let since = self.still_since(found, moment);
+        let over = since.saturating_add(patience.still_ms());
+        let pause = patience.retry_ms(moment.mono.saturating_sub(since));
+        (moment.mono < over).then_some(over.min(moment.mono.saturating_add(pause)))
     }
 
     /// The monotonic time since which a file that got more time has not changed. It starts with the first look, also

@@ -73,7 +73,7 @@ pub enum Patience {
     SecondLook,
     /// 5 s: the file is empty or truncated.
     CutOff,
-    /// 5 s, with a look every 50 ms: its packet is missing or still being written.
+    /// 5 s, with a look every 50 ms or sooner: its packet is missing or still being written.
     Packet,
 }
 
@@ -321,12 +321,12 @@ impl Patience {
         }
     }
 
-    /// Returns the pause before the next look at the file, in milliseconds: a packet arrives without a change of the
-    /// file that waits for it.
-    pub fn retry_ms(self) -> u64 {
+    /// Returns the pause before the next look at a file that has waited for `waited_ms`, in milliseconds: a packet arrives
+    /// without a change of the file that waits for it, and nearly all arrive at once or not at all.
+    pub fn retry_ms(self, waited_ms: u64) -> u64 {
         match self {
             Self::None | Self::SecondLook | Self::CutOff => self.still_ms(),
-            Self::Packet => 50,
+            Self::Packet => waited_ms.clamp(5, 50),
         }
     }
 }
@@ -404,14 +404,15 @@ mod tests {
 
     #[test]
     fn a_writer_that_may_be_at_work_is_given_time() {
-        for (patience, still_ms, retry_ms) in [
-            (Patience::None, 0, 0),
-            (Patience::SecondLook, 500, 500),
-            (Patience::CutOff, 5_000, 5_000),
-            (Patience::Packet, 5_000, 50),
+        for (patience, still_ms, retries) in [
+            (Patience::None, 0, [0, 0, 0]),
+            (Patience::SecondLook, 500, [500, 500, 500]),
+            (Patience::CutOff, 5_000, [5_000, 5_000, 5_000]),
+            (Patience::Packet, 5_000, [5, 20, 50]),
         ] {
-            let found = (patience.still_ms(), patience.retry_ms());
-            assert_eq!(found, (still_ms, retry_ms), "{patience:?}");
+            let pauses = [0, 20, 80].map(|waited| patience.retry_ms(waited));
+            let found = (patience.still_ms(), pauses);
+            assert_eq!(found, (still_ms, retries), "{patience:?}");
         }
     }
 }

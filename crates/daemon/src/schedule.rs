@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 /// A duty that the clock drives; duties that are due together are done in this order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Duty {
-    /// Takes what the watcher saw of packets that change without a pause.
+    /// Takes the hints of hushed directories, which ring no bell.
     Hints,
     /// Lists every outbox, whatever the watcher says.
     Sweep,

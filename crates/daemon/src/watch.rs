@@ -23,7 +23,8 @@ const HINTS_MAX: usize = 8192;
 /// The most files of all directories with a waiting hint. Above that, all hints are dropped.
 const HINTS_OF_ALL_MAX: usize = 8 * HINTS_MAX;
 
-/// The longest pause of the watcher of what is kept apart. The kernel's queue has room for 16 384 events meanwhile.
+/// The longest pause of the watcher of what is kept apart. Meanwhile the kernel's queue has room for 16 384 events, unless
+/// `fs.inotify.max_queued_events` says otherwise.
 const PAUSE_MAX: Duration = Duration::from_millis(10);
 
 /// The kinds of events that can be a hint or end a watch. Opened files are left out: the daemon's own sweeps open every
@@ -51,10 +52,10 @@ pub struct Seen {
 #[derive(Debug)]
 pub struct Watch {
     watcher: Option<RecommendedWatcher>,
-    /// The watcher of what is kept apart, with a queue of its own.
+    /// The watcher of what is kept apart, with a queue of its own. Where a user may have no second one, the events of all
+    /// share one queue.
     apart: Option<RecommendedWatcher>,
     board: Arc<Board>,
-    watched: HashMap<PathBuf, Identity>,
 }
 
 /// The identity of the directory at a path. File systems may reuse an inode number at once, so the creation time counts
@@ -84,8 +85,7 @@ struct Pinned {
     last: PathBuf,
     /// Directories whose hints were dropped.
     lost: HashSet<PathBuf>,
-    /// Directories that were removed, or possibly renamed away.
-    gone: HashSet<PathBuf>,
+    watched: HashMap<PathBuf, Identity>,
     /// Directories in which a file was removed since the last call.
     restless: HashSet<PathBuf>,
     /// The directories whose hints ring no bell.
@@ -99,10 +99,19 @@ struct Pinned {
 /// file keeps its place if it is closed again: a child of its writer may have inherited the handle.
 #[derive(Debug, Default)]
 struct DirectoryHints {
-    hints: BTreeMap<u64, (OsString, Hint)>,
+    hints: BTreeMap<u64, FileHint>,
     /// The place of a file's latest hint.
     places: HashMap<OsString, u64>,
     next: u64,
+}
+
+/// The latest hint of a file.
+#[derive(Debug)]
+struct FileHint {
+    name: OsString,
+    hint: Hint,
+    /// Its file was made since the last call, so that nobody else knows of it.
+    is_new: bool,
 }
 
 impl Watch {
@@ -113,8 +122,10 @@ impl Watch {
             board: Arc::new(Board::new(is_wanted)),
             ..Self::blind()
         };
-        let started = watch.board.watcher();
-        let started = started.map(|watcher| watch.watcher = Some(watcher));
+        let started = watch.board.watcher().map(|watcher| {
+            watch.watcher = Some(watcher);
+            watch.apart = watch.board.watcher_apart().ok();
+        });
         (watch, started)
     }
 
@@ -124,7 +135,6 @@ impl Watch {
             watcher: None,
             apart: None,
             board: Arc::new(Board::new(|_| true)),
-            watched: HashMap::new(),
         }
     }
 
@@ -133,22 +143,18 @@ impl Watch {
     /// or cannot be watched is left to the sweep.
     pub fn keep(&mut self, directory: &Path) -> Result<bool, notify::Error> {
         match &mut self.watcher {
-            Some(watcher) => kept(watcher, &mut self.watched, directory),
+            Some(watcher) => watch_if_new(watcher, &self.board, directory),
             None => Ok(false),
         }
     }
 
-    /// Does the same with a queue of its own in the kernel: the events of others do not wait behind those of this directory.
-    /// While it is hushed, they are read in turn with the calls of [`Watch::take`], many at a time: a thread that the
-    /// kernel wakes for each of 50 000 a second takes a core that others need. What the queue has no room for is lost
-    /// without a sweep, so this is for directories that no sweep lists.
+    /// Like `keep`, but with a queue of its own in the kernel: the events of others do not wait behind those of this
+    /// directory. While it is hushed, its events are read in turn with the calls of [`Watch::take`], many at a time: a
+    /// thread that the kernel wakes for each of 50 000 events a second takes a core that others need. What the queue has
+    /// no room for is lost without a sweep, so this is for directories that no sweep lists.
     pub fn keep_apart(&mut self, directory: &Path) -> Result<bool, notify::Error> {
-        if self.apart.is_none() && self.watcher.is_some() {
-            // Where a user may have no further watcher, the events of all share one queue.
-            self.apart = self.board.watcher_apart().ok();
-        }
         match &mut self.apart {
-            Some(watcher) => kept(watcher, &mut self.watched, directory),
+            Some(watcher) => watch_if_new(watcher, &self.board, directory),
             None => self.keep(directory),
         }
     }
@@ -166,10 +172,8 @@ impl Watch {
     /// removes files, without a pause would wake the daemon without a pause, and leave no core to anybody else.
     pub fn take(&mut self, most: usize, patient: Option<&Path>) -> Seen {
         let mut pinned = self.board.pinned();
-        pinned.takes += 1;
-        self.board.taken.notify_all();
+        self.board.end_pause(&mut pinned);
         let hints = pinned.take_turns(most);
-        pinned.hushed.clear();
         let restless = std::mem::take(&mut pinned.restless);
         if let Some(patient) = patient {
             pinned.hushed = restless;
@@ -178,16 +182,12 @@ impl Watch {
                 pinned.hushed.insert(patient.to_owned());
             }
         }
-        let mut seen = Seen {
+        let seen = Seen {
             hints,
             lost: pinned.lost.drain().collect(),
             sweep: std::mem::take(&mut pinned.sweep),
             is_hushed: !pinned.hushed.is_empty(),
         };
-        for directory in pinned.gone.drain() {
-            // The watch ended with the directory, even if another one has its name and number by now.
-            seen.sweep |= self.watched.remove(&directory).is_some();
-        }
         let mut left = pinned.directories.iter();
         if left.any(|(directory, left)| !left.hints.is_empty() && pinned.rings(directory)) {
             self.board.bell.notify_one();
@@ -197,9 +197,9 @@ impl Watch {
 }
 
 /// Watches the directory with this watcher, unless it is watched.
-fn kept(
+fn watch_if_new(
     watcher: &mut RecommendedWatcher,
-    watched: &mut HashMap<PathBuf, Identity>,
+    board: &Board,
     directory: &Path,
 ) -> Result<bool, notify::Error> {
     // A link could make the daemon watch a place outside this workspace.
@@ -208,14 +208,18 @@ fn kept(
         .ok()
         .filter(std::fs::Metadata::is_dir)
     else {
-        watched.remove(directory);
+        board.pinned().watched.remove(directory);
         return Ok(false);
     };
     let identity = (data.dev(), data.ino(), data.created().ok());
-    let before = watched.insert(directory.to_owned(), identity);
+    let mut pinned = board.pinned();
+    let before = pinned.watched.insert(directory.to_owned(), identity);
     if before == Some(identity) {
         return Ok(false);
     }
+    // The watcher answers once it has read its queue, and must neither pause nor wait for the board meanwhile.
+    board.end_pause(&mut pinned);
+    drop(pinned);
     if before.is_some() {
         // A directory that was renamed away is still watched under its old name. One that was removed is not, so an
         // error here is harmless.
@@ -255,20 +259,21 @@ impl Board {
         RecommendedWatcher::new(pin, config)
     }
 
-    /// Pins an event of what is kept apart, and pauses if it rings no bell.
+    /// Pins an event of what is kept apart, and pauses if its directory is hushed.
     fn pin_apart(&self, event: Result<notify::Event, notify::Error>, works_until: &mut Instant) {
-        if event.as_ref().is_ok_and(notify::Event::need_rescan) {
+        if !event.as_ref().is_ok_and(|event| !event.need_rescan()) {
             return;
         }
         let begun = Instant::now();
-        if !self.pin(event) && begun >= *works_until && self.pauses(PAUSE_MAX) {
+        let is_hushed = self.pin(event) == Ring::Hushed;
+        if is_hushed && begun >= *works_until && self.pauses(PAUSE_MAX) {
             // It works at least as long as it paused: more is read in one go, and a flood is kept up with.
             *works_until = Instant::now() + begun.elapsed();
         }
     }
 
-    /// Waits until hints are taken, for this long at most. False without a wait if no directory is hushed: nobody may come
-    /// for hints soon.
+    /// Waits until hints are taken, for this long at most. Returns false at once if no directory is hushed: the next take may
+    /// be far off.
     fn pauses(&self, most: Duration) -> bool {
         let pinned = self.pinned();
         if pinned.hushed.is_empty() {
@@ -284,26 +289,43 @@ impl Board {
         self.pinned.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Runs on the watcher's thread, whose queue overflows if this is slow: it only takes notes. Returns whether it rang
-    /// the bell.
-    fn pin(&self, event: Result<notify::Event, notify::Error>) -> bool {
-        let mut pinned = self.pinned();
-        match event {
-            Ok(event) if event.need_rescan() => pinned.sweep = true,
-            Ok(event) if is_end_of_directory(event.kind) => pinned.gone.extend(event.paths),
-            Ok(event) => {
-                let wanted = event.paths.iter().filter(|path| (self.is_wanted)(path));
-                let rung = wanted.map(|path| pinned.note(path, event.kind));
-                if !rung.fold(false, |rings, rung| rings | rung) {
-                    return false;
-                }
-            }
-            Err(_) => pinned.sweep = true,
-        }
-        drop(pinned);
-        self.bell.notify_one();
-        true
+    /// Lets all directories ring, and their watcher read on.
+    fn end_pause(&self, pinned: &mut Pinned) {
+        pinned.hushed.clear();
+        pinned.takes += 1;
+        self.taken.notify_all();
     }
+
+    /// Runs on the watcher's thread, whose queue overflows if this is slow: it only takes notes.
+    fn pin(&self, event: Result<notify::Event, notify::Error>) -> Ring {
+        let mut pinned = self.pinned();
+        let ring = match event {
+            Ok(event) if !event.need_rescan() => {
+                let paths = event.paths.iter();
+                let rings = paths.map(|path| pinned.note(path, event.kind, self.is_wanted));
+                rings.max().unwrap_or(Ring::Nothing)
+            }
+            Ok(_) | Err(_) => {
+                pinned.sweep = true;
+                Ring::Bell
+            }
+        };
+        drop(pinned);
+        if ring == Ring::Bell {
+            self.bell.notify_one();
+        }
+        ring
+    }
+}
+
+/// The news of an event, the loudest last.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Ring {
+    /// There is none.
+    Nothing,
+    /// Its directory is hushed.
+    Hushed,
+    Bell,
 }
 
 impl Pinned {
@@ -311,20 +333,29 @@ impl Pinned {
         !self.hushed.contains(directory)
     }
 
-    /// Notes an event of a file, and returns whether it rings.
-    fn note(&mut self, path: &Path, kind: EventKind) -> bool {
+    /// Notes an event of a file, or the end of a watched directory.
+    fn note(&mut self, path: &Path, kind: EventKind, is_wanted: IsWanted) -> Ring {
+        // The watch ended with the directory, even if another one has its name and number by now.
+        let is_directory = kind == EventKind::Remove(RemoveKind::Folder);
+        if is_directory && self.watched.remove(path).is_some() {
+            self.sweep = true;
+            return Ring::Bell;
+        }
         let (Some(directory), Some(name)) = (path.parent(), path.file_name()) else {
-            return false;
+            return Ring::Nothing;
         };
+        if !is_wanted(path) {
+            return Ring::Nothing;
+        }
         if kind.is_remove() {
             self.restless.insert(directory.to_owned());
             if let Some(hints) = self.directories.get_mut(directory) {
                 self.count -= usize::from(hints.withdraw(name));
             }
-            return false;
+            return Ring::Nothing;
         }
         let Some(hint) = hint_of(kind) else {
-            return false;
+            return Ring::Nothing;
         };
         if !self.directories.contains_key(directory) {
             self.directories
@@ -346,7 +377,11 @@ impl Pinned {
             self.directories.clear();
             self.sweep = true;
         }
-        self.rings(directory)
+        if self.rings(directory) {
+            Ring::Bell
+        } else {
+            Ring::Hushed
+        }
     }
 
     /// Takes hints from each directory in turn, beginning after the one whose turn was last.
@@ -381,35 +416,44 @@ impl DirectoryHints {
     fn note(&mut self, name: &OsStr, hint: Hint) {
         let place = self.places.get(name).copied();
         let before = place.and_then(|place| self.hints.get(&place));
-        if hint == Hint::Finished && before.is_some_and(|(_, before)| *before == Hint::Finished) {
+        if hint == Hint::Finished && before.is_some_and(|before| before.hint == Hint::Finished) {
             return;
         }
+        let is_new = before.map_or(hint == Hint::Created, |before| before.is_new);
         if let Some(place) = place {
             self.hints.remove(&place);
         }
         self.places.insert(name.to_owned(), self.next);
-        self.hints.insert(self.next, (name.to_owned(), hint));
+        let hint = FileHint {
+            name: name.to_owned(),
+            hint,
+            is_new,
+        };
+        self.hints.insert(self.next, hint);
         self.next += 1;
     }
 
-    /// Returns whether there was a hint of this file.
+    /// Drops the hint of a file that is new and was removed; returns whether there was one. Of another one somebody may
+    /// still wait for the end of its writer. Only Linux tells of all events in their order.
     fn withdraw(&mut self, name: &OsStr) -> bool {
-        let place = self.places.remove(name);
-        place.is_some_and(|place| self.hints.remove(&place).is_some())
+        let place = self.places.get(name).copied();
+        let hint = place.and_then(|place| self.hints.get(&place));
+        let is_new = hint.is_some_and(|hint| hint.is_new) && cfg!(target_os = "linux");
+        if let Some(place) = place.filter(|_| is_new) {
+            self.places.remove(name);
+            self.hints.remove(&place);
+        }
+        is_new
     }
 
     fn take(&mut self, most: usize) -> Vec<(OsString, Hint)> {
         let first = (0..most).map_while(|_| self.hints.pop_first());
-        let taken: Vec<_> = first.map(|(_, hint)| hint).collect();
+        let taken: Vec<_> = first.map(|(_, hint)| (hint.name, hint.hint)).collect();
         for (name, _) in &taken {
             self.places.remove(name);
         }
         taken
     }
-}
-
-fn is_end_of_directory(kind: EventKind) -> bool {
-    kind == EventKind::Remove(RemoveKind::Folder)
 }
 
 fn hint_of(kind: EventKind) -> Option<Hint> {
@@ -551,9 +595,10 @@ mod tests {
     fn a_file_that_is_not_wanted_wakes_nobody() {
         let mut watch = Watch::blind();
         watch.board = Arc::new(Board::new(|path| path.ends_with("a.yaml")));
-        assert!(!watch.board.pin(Ok(finished("/o/.junk"))));
-        assert!(!rings(&watch));
-        assert!(watch.board.pin(Ok(finished("/o/a.yaml"))));
+        let junk = watch.board.pin(Ok(finished("/o/.junk")));
+        assert!(junk == Ring::Nothing && !rings(&watch));
+        let message = watch.board.pin(Ok(finished("/o/a.yaml")));
+        assert_eq!(message, Ring::Bell);
         assert!(rings(&watch));
         assert_eq!(names(&watch.take(10, None)), ["a.yaml"]);
     }
@@ -588,12 +633,20 @@ mod tests {
         assert!(rings(&watch), "the crowd is gone");
     }
 
+    fn created(path: &str) -> Event {
+        Event::new(EventKind::Create(CreateKind::File)).add_path(path.into())
+    }
+
+    fn removed(path: &str) -> Event {
+        Event::new(EventKind::Remove(RemoveKind::File)).add_path(path.into())
+    }
+
+    // Elsewhere a removal may be told after the creation that followed it.
+    #[cfg(target_os = "linux")]
     #[test]
     fn a_removed_file_is_not_looked_at_and_its_directory_rings_no_bell_for_a_while() {
         let mut watch = Watch::blind();
         let packets = Path::new("/packets");
-        let removed =
-            |path: &str| Event::new(EventKind::Remove(RemoveKind::File)).add_path(path.into());
         let pin = |watch: &Watch, events: Vec<Event>| {
             for event in events {
                 watch.board.pin(Ok(event));
@@ -602,6 +655,7 @@ mod tests {
         pin(
             &watch,
             vec![
+                created("/o/a.yaml"),
                 finished("/o/a.yaml"),
                 finished("/o/b.yaml"),
                 removed("/o/a.yaml"),
@@ -618,7 +672,7 @@ mod tests {
         let seen = watch.take(10, Some(packets));
         assert_eq!(names(&seen), ["a.yaml", "c.yaml"]);
         assert!(!seen.is_hushed, "nothing was removed meanwhile");
-        pin(&watch, vec![finished("/o/d.yaml"), removed("/o/d.yaml")]);
+        pin(&watch, vec![created("/o/d.yaml"), removed("/o/d.yaml")]);
         assert!(rings(&watch), "the file had a hint");
         assert!(watch.take(10, Some(packets)).hints.is_empty());
         pin(&watch, vec![removed("/o/d.yaml")]);
@@ -627,14 +681,64 @@ mod tests {
     }
 
     #[test]
+    fn a_removed_file_that_somebody_may_wait_for_is_looked_at() {
+        let mut watch = Watch::blind();
+        watch.board.pin(Ok(created("/o/a.yaml")));
+        assert_eq!(names(&watch.take(10, None)), ["a.yaml"]);
+        watch.board.pin(Ok(finished("/o/a.yaml")));
+        watch.board.pin(Ok(removed("/o/a.yaml")));
+        assert_eq!(names(&watch.take(10, None)), ["a.yaml"]);
+    }
+
+    #[test]
+    fn only_the_end_of_a_watched_directory_asks_for_a_sweep() {
+        let mut watch = Watch::blind();
+        let removed = |path: &str| {
+            let event = Event::new(EventKind::Remove(RemoveKind::Folder));
+            Ok(event.add_path(path.into()))
+        };
+        let mut watched = watch.board.pinned();
+        watched.watched.insert("/o".into(), (1, 1, None));
+        drop(watched);
+        assert_eq!(watch.board.pin(removed("/o/child")), Ring::Nothing);
+        assert!(!watch.take(10, None).sweep);
+        assert_eq!(watch.board.pin(removed("/o")), Ring::Bell);
+        assert!(watch.take(10, None).sweep);
+        assert_eq!(watch.board.pin(removed("/o")), Ring::Nothing);
+    }
+
+    #[test]
+    fn what_is_kept_apart_is_not_swept_and_its_watcher_pauses_only_while_it_rings_no_bell() {
+        let mut watch = Watch::blind();
+        let begun = Instant::now();
+        let mut works_until = begun;
+        let mut pin = |watch: &Watch, event: Result<Event, notify::Error>| {
+            watch.board.pin_apart(event, &mut works_until);
+            works_until
+        };
+        let overflow = Event::new(EventKind::Other).set_flag(Flag::Rescan);
+        pin(&watch, Ok(overflow));
+        pin(&watch, Err(notify::Error::generic("no events")));
+        assert_eq!(watch.take(10, None), Seen::default());
+        let hush = |directory: &str| watch.board.pinned().hushed.insert(directory.into());
+        hush("/other");
+        assert_eq!(pin(&watch, Ok(finished("/packets/1"))), begun);
+        hush("/packets");
+        assert_eq!(pin(&watch, Ok(removed("/packets/1"))), begun, "no hint");
+        let worked_until = pin(&watch, Ok(finished("/packets/2")));
+        let earliest = begun + 2 * PAUSE_MAX;
+        assert!(worked_until >= earliest, "it paused and works as long");
+    }
+
+    #[test]
     fn a_pause_ends_with_the_next_take_and_there_is_none_where_all_directories_ring() {
         let mut watch = Watch::blind();
         let board = Arc::clone(&watch.board);
-        let hour = Duration::from_secs(3_600);
-        assert!(!board.pauses(hour));
+        let minute = Duration::from_secs(60);
+        assert!(!board.pauses(minute));
         let thread = std::thread::spawn(move || {
             // A take before the pause makes all directories ring again.
-            while !board.pauses(hour) {
+            while !board.pauses(minute) {
                 board.pinned().hushed.insert("/packets".into());
             }
         });
@@ -643,27 +747,6 @@ mod tests {
             std::thread::yield_now();
         }
         thread.join().expect("the thread ends");
-    }
-
-    #[test]
-    fn what_is_kept_apart_is_not_swept_and_its_watcher_pauses_while_it_rings_no_bell() {
-        let mut watch = Watch::blind();
-        let mut works_until = Instant::now();
-        let overflow = Event::new(EventKind::Other).set_flag(Flag::Rescan);
-        watch.board.pin_apart(Ok(overflow), &mut works_until);
-        assert_eq!(watch.take(10, None), Seen::default());
-        let begun = works_until;
-        let mut pin = |watch: &Watch| {
-            let event = Ok(finished("/packets/1"));
-            watch.board.pin_apart(event, &mut works_until);
-            works_until
-        };
-        watch.board.pinned().hushed.insert("/other".into());
-        assert_eq!(pin(&watch), begun, "its bell rings");
-        watch.board.pinned().hushed.insert("/packets".into());
-        let worked_until = pin(&watch);
-        let earliest = begun + 2 * PAUSE_MAX;
-        assert!(worked_until >= earliest, "it paused and works as long");
     }
 
     #[test]
@@ -745,6 +828,7 @@ mod tests {
         let [outbox, packets] = ["outbox", "packets"].map(|name| root.path().join(name));
         let (mut watch, started) = Watch::start(|_| true);
         started.expect("events");
+        assert!(watch.apart.is_some());
         for directory in [&outbox, &packets] {
             std::fs::create_dir(directory).expect("a directory");
         }
@@ -756,6 +840,13 @@ mod tests {
         std::fs::write(outbox.join("a.yaml"), "text").expect("a file");
         wait_for(&mut watch, "a.yaml");
         assert!(!Watch::blind().keep_apart(&packets).expect("no watch"));
+
+        watch.apart = None;
+        std::fs::rename(&packets, root.path().join("away")).expect("a rename");
+        std::fs::create_dir(&packets).expect("a directory");
+        assert!(watch.keep_apart(&packets).expect("a watch of the others"));
+        std::fs::write(packets.join("q.yaml"), "text").expect("a file");
+        wait_for(&mut watch, "q.yaml");
     }
 
     /// `/proc` shows the events that the kernel was asked for; see `inotify(7)` and `proc_pid_fdinfo(5)`.

@@ -24,8 +24,8 @@ const HINTS_PER_ROUND: usize = 256;
 /// names them.
 const PACKETS_PER_ROUND: usize = 16;
 
-/// For this many milliseconds a directory with many changes and little news does not wake the daemon: packets of which
-/// several changed at once, or an outbox in which a file was removed. It still takes [`HINTS_PER_ROUND`] of them each time.
+/// For this many milliseconds a directory with many changes that matter little does not wake the daemon: packets of which
+/// several changed at once, or any directory in which a file was removed. It still takes [`HINTS_PER_ROUND`] each time.
 const HUSHED_MS: u64 = 2;
 
 impl Daemon<'_> {
@@ -45,9 +45,10 @@ impl Daemon<'_> {
             None => {
                 self.sweep_again = false;
                 // For orders it is enough to know that something changed.
-                tell(&self.orders, self.watch.keep(&self.orders));
-                // Programs may change packets faster than the watcher reads of it; no message waits behind that.
-                tell(&self.findings, self.watch.keep_apart(&self.findings));
+                warn_unwatched(&self.orders, self.watch.keep(&self.orders));
+                // Programs may change packets faster than the watcher can read the events; those of messages do not wait
+                // behind them.
+                warn_unwatched(&self.findings, self.watch.keep_apart(&self.findings));
                 (self.mailroom.next_round(), now)
             }
         };
@@ -148,14 +149,14 @@ pub(super) fn watch_outbox(
     agent: &AgentName,
     outbox: &Path,
 ) {
-    tell(outbox, watch.keep(outbox));
+    warn_unwatched(outbox, watch.keep(outbox));
     if !outboxes.contains_key(outbox) {
         outboxes.insert(outbox.to_owned(), agent.to_string());
     }
 }
 
 /// Warns if a directory cannot be watched.
-fn tell(directory: &Path, kept: Result<bool, notify::Error>) {
+fn warn_unwatched(directory: &Path, kept: Result<bool, notify::Error>) {
     if let Err(error) = kept {
         tracing::warn!(directory = %directory.display(), error = %chain(&error), "not watched; the sweep finds everything");
     }

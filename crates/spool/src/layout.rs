@@ -399,6 +399,23 @@ mod tests {
     }
 
     #[test]
+    fn an_agent_has_a_mailbox_of_its_own_and_no_link_or_file_is_one() {
+        let root = tempfile::tempdir().expect("a directory");
+        let root = root.path();
+        Layout::init(root, &["claude"]).expect("a tree");
+        assert_eq!(Layout::new(root).own(), root.join(".settled"));
+        let agents = Layout::new(root).agents();
+        std::os::unix::fs::symlink("claude", agents.join("link")).expect("a link");
+        std::fs::create_dir_all(agents.join("bare/inbox.d")).expect("a directory");
+        std::fs::create_dir_all(agents.join("reader/inbox")).expect("a directory");
+        std::fs::create_dir_all(agents.join("files")).expect("a directory");
+        std::fs::write(agents.join("files/outbox"), "").expect("a file");
+        let names = ["bare", "claude", "files", "link", "nobody", "reader"];
+        let has = names.map(|agent| Layout::has_mailbox(root, agent));
+        assert_eq!(has, [false, true, false, false, false, true]);
+    }
+
+    #[test]
     fn only_messages_are_candidates() {
         let is = |text: &str| is_candidate(&FileName::new(text).expect("a name"));
         assert!(is("a.yaml") && is("a.yml") && is("a.json"));

@@ -175,3 +175,28 @@ fn read_to(
 ) -> Result<LedgerPosition, SpoolError> {
     Ok(read::read(&Os, layout, dir, &Stretch { from, to }, &mut |_| Ok(()))?.place)
 }
+
+#[cfg(test)]
+mod tests {
+    use ledger_records::Head;
+
+    use super::*;
+    use crate::ledger::backward::tests::write_segment;
+
+    #[test]
+    fn what_was_read_to_its_end_is_known_by_its_metadata() {
+        let root = tempfile::tempdir().expect("a directory");
+        let layout = Layout::new(root.path());
+        std::fs::create_dir_all(layout.ledger()).expect("a directory");
+        let head = write_segment(&layout, Head::EMPTY, &[1, 2]);
+        let mut tail = Tail::open(root.path(), Since::Beginning).expect("a ledger");
+        let mut read = || {
+            let count = tail.read(&mut |_| Ok(())).expect("records");
+            (count, tail.seen.is_some())
+        };
+        assert_eq!((read(), read()), ((3, true), (0, true)));
+        write_segment(&layout, head, &[1]);
+        // What was looked at is no longer the last segment; the next call looks at that.
+        assert_eq!((read(), read()), ((1, false), (0, true)));
+    }
+}

@@ -585,3 +585,23 @@ fn parked(queue: &LaneQueue) -> Option<Parked> {
         waiting: queue.owed(),
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn two_threads_share_the_lanes_evenly() {
+        let progress = || Progress::read(&[], "boot", u64::MAX).0;
+        let mut queues: Vec<LaneQueue> = (0..8)
+            .map(|n| LaneQueue::new(Lane::Outbox(format!("agent-{n}")), progress()))
+            .collect();
+        let (ours, theirs) = halves(queues.iter_mut().collect());
+        let names = |half: Vec<&mut LaneQueue>| -> Vec<String> {
+            half.iter().map(|queue| queue.lane.to_string()).collect()
+        };
+        let half = |numbers: [u32; 4]| numbers.map(|n| format!("agent-{n}/outbox"));
+        assert_eq!(names(ours), half([0, 3, 4, 7]));
+        assert_eq!(names(theirs), half([1, 2, 5, 6]));
+    }
+}

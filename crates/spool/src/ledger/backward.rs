@@ -190,3 +190,73 @@ impl<'a> LinesBackward<'a> {
         Ok(())
     }
 }
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use disk::Os;
+    use ledger_records::{Batch, Head};
+    use serde_json::value::RawValue;
+
+    use super::*;
+    use crate::ledger::read::{LedgerRecord, Stretch, read};
+    use crate::{EntryDraft, layout};
+
+    fn draft() -> EntryDraft {
+        EntryDraft {
+            at: "2026-02-13T10:00:00.000Z".to_owned(),
+            kind: "notice".to_owned(),
+            rules: 1,
+            review: None,
+            id: None,
+            original: None,
+            deliveries: Vec::new(),
+            decision: RawValue::NULL.to_owned(),
+        }
+    }
+
+    /// Writes a segment with batches of so many records after `head`, and returns its last record.
+    pub(crate) fn write_segment(layout: &Layout, mut head: Head, batches: &[usize]) -> Head {
+        let path = layout.ledger().join(layout::segment_name(head.seq + 1));
+        let mut bytes = Vec::new();
+        for count in batches {
+            let batch = Batch::write(vec![draft(); *count], head, None);
+            bytes.extend_from_slice(batch.bytes());
+            head = batch.head();
+        }
+        std::fs::write(path, bytes).expect("a segment");
+        head
+    }
+
+    #[test]
+    fn what_is_found_from_the_end_is_where_it_is_found_from_the_beginning() {
+        let root = tempfile::tempdir().expect("a directory");
+        let layout = Layout::new(root.path());
+        std::fs::create_dir_all(layout.ledger()).expect("a directory");
+        // Segments with batches of one and two records, of one, and of one and two.
+        let segments = [&[1, 2][..], &[1], &[1, 2]];
+        let heads = segments.iter().scan(Head::EMPTY, |head, batches| {
+            *head = write_segment(&layout, *head, batches);
+            Some(head.seq)
+        });
+        assert_eq!(heads.collect::<Vec<u64>>(), [3, 4, 7]);
+
+        let dir = Os.open_root(&layout.ledger()).expect("the ledger");
+        let mut places = vec![LedgerPosition::default()];
+        let visit = &mut |record: &LedgerRecord| {
+            places.push(record.place.clone());
+            Ok(())
+        };
+        read(&Os, &layout, &dir, &Stretch::default(), visit).expect("a ledger");
+        let segments: Vec<u64> = places.iter().map(|place| place.segment).collect();
+        assert_eq!(segments, [1, 1, 1, 1, 4, 5, 5, 5]);
+
+        let backward = Backward::new(&Os, &layout, &dir).expect("segments");
+        let before = backward.before_last_batch().expect("a position");
+        assert_eq!(before, places[5]);
+        // A record of the last segment is found itself; the reading to an earlier one begins a segment before its own.
+        for (seq, from) in [(8, 7), (7, 7), (6, 6), (5, 5), (4, 3), (3, 0), (0, 0)] {
+            let found = backward.at_or_before(seq).expect("a position");
+            assert_eq!(found, places[from], "record {seq}");
+        }
+    }
+}

@@ -74,6 +74,28 @@ fn a_writer_that_replaced_the_file_after_it_was_read_has_written_a_new_message()
     );
 }
 
+#[test]
+fn another_file_of_the_same_length_and_time_is_a_new_message() {
+    let workspace = workspace();
+    let (mut daemon, found) = reading(&workspace, LATER);
+    commit(&mut daemon, &found);
+    let path = |file: &str| workspace.path(&format!("agents/claude/outbox/{file}"));
+    let written = std::fs::metadata(path("a.yaml")).and_then(|data| data.modified());
+    assert_eq!(FIRST.len(), OTHER.len());
+    std::fs::write(path("b"), OTHER).expect("a file to write");
+    std::fs::File::options()
+        .write(true)
+        .open(path("b"))
+        .and_then(|file| file.set_modified(written.expect("a time")))
+        .expect("a time to set");
+    std::fs::rename(path("b"), path("a.yaml")).expect("another file");
+    let pass = daemon.spool.deliver(LATER.mono).expect("a pass");
+    assert_eq!(pass.came_back, [("claude".to_owned(), name("a.yaml"))]);
+    let read = |file| workspace.read(&format!("agents/claude/{file}"));
+    assert_eq!(read("sent/a.yaml").as_deref(), Some(FIRST));
+    assert_eq!(read("outbox/a.yaml").as_deref(), Some(OTHER));
+}
+
 /// A rename into a directory that was removed says that there is no such file, as one of a file that is gone does.
 #[test]
 fn an_original_whose_new_directory_is_gone_waits_and_is_not_read_again() {

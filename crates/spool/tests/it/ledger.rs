@@ -190,6 +190,28 @@ fn segments_follow_each_other_and_a_missing_one_is_found() {
 }
 
 #[test]
+fn an_empty_file_in_the_place_of_the_next_segment_is_used_and_one_with_bytes_is_not() {
+    for (text, is_used) in [("", true), ("{}\n", false)] {
+        let workspace = written();
+        let mut spool = open(&workspace).expect("a start");
+        spool.limit_segments(1);
+        let segment = ".settled/ledger/00000000000000000006.jsonl";
+        workspace.write(segment, text);
+        let committed = commit(&mut spool, 2);
+        drop(spool);
+        if is_used {
+            committed.expect("a commit");
+            let verified = verify(workspace.root()).expect("a ledger");
+            assert_eq!((verified.records, verified.segments), (7, 2));
+        } else {
+            let error = committed.expect_err("a refusal");
+            assert!(matches!(error, SpoolError::Replaced { .. }), "{error}");
+            assert_eq!(workspace.read(segment).as_deref(), Some(text));
+        }
+    }
+}
+
+#[test]
 fn a_batch_decided_for_another_end_is_not_written() {
     let workspace = written();
     let mut spool = open(&workspace).expect("a start");

@@ -82,6 +82,29 @@ fn a_ledger_put_into_another_one_batch_by_batch_gives_the_same_bytes() {
 }
 
 #[test]
+fn a_batch_of_8_mib_is_taken_and_one_byte_more_is_refused() {
+    let bytes_max = 8 * 1024 * 1024;
+    let workspace = Workspace::new(&["codex"]);
+    let disk = Arc::new(FaultyDisk::new(BOOT));
+    let opened = Spool::open(workspace.root(), disk, &mut |_| Ok(()));
+    let spool = opened.expect("a start").spool;
+    let of_text = |len: usize| {
+        let draft = notice(inbox("codex"), "1.yaml", &"x".repeat(len));
+        spool.propose(vec![draft], &host("tower")).expect("a batch")
+    };
+    let around = of_text(0).bytes().len();
+    let largest = of_text(bytes_max - around);
+    let larger = of_text(bytes_max - around + 1);
+    assert_eq!(largest.bytes().len(), bytes_max);
+    let to = Workspace::new(&["codex"]);
+    let mut log = local(&to);
+    let bytes = bytes_max + 1;
+    let refused = Err(LogError::TooLarge { bytes, bytes_max });
+    assert_eq!(log.append(&signed(&larger)), refused);
+    assert_eq!(log.append(&signed(&largest)), Ok(Appended::Committed));
+}
+
+#[test]
 fn what_one_host_judged_alone_is_its_own_and_unsigned() {
     let (from, batches) = written(&[2, 1]);
     let followed = local(&from).follow(batches[0].head()).expect("batches");

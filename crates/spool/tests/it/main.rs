@@ -21,6 +21,7 @@ mod snapshot_fold;
 mod snapshot_kill;
 mod snapshot_owed;
 mod snapshot_rows;
+mod snapshot_state;
 mod tail;
 #[path = "../../../../tests/threads.rs"]
 mod threads;

@@ -239,6 +239,33 @@ fn what_a_pull_request_with_a_cursor_of_its_own_still_needs_is_made() {
 }
 
 #[test]
+fn a_checkpoint_follows_for_snapshots_that_were_not_durable_and_for_no_others() {
+    for is_durable in [true, false] {
+        let workspace = bare();
+        let mut spool = open(&workspace, Arc::new(FaultyDisk::new(BOOT))).expect("a start");
+        let drafts = vec![notice(pull_of(1), "merged.yaml", SNAPSHOT)];
+        spool.commit(1, drafts).expect("a commit");
+        spool.deliver(0).expect("a pass");
+        if is_durable {
+            spool.checkpoint().expect("a checkpoint");
+        }
+        drop(spool);
+        let own = |name: &str| workspace.path(&format!(".settled/cursors/{name}"));
+        for of_one in [false, true] {
+            if of_one {
+                std::fs::rename(own("events.pr.cursor"), own("events.pr.1.cursor"))
+                    .expect("a cursor as 0.1 wrote it");
+            }
+            let disk = Arc::new(FaultyDisk::new(BOOT));
+            let opened = Spool::open(workspace.root(), disk, &mut |_| Ok(())).expect("a start");
+            assert_eq!(opened.recovery.cursors_lost, []);
+            let wants = opened.spool.wants_checkpoint();
+            assert_eq!(wants, !is_durable, "with a cursor of its own: {of_one}");
+        }
+    }
+}
+
+#[test]
 fn a_cursor_that_a_kill_kept_from_its_place_is_none() {
     let workspace = with_pulls(1..4);
     let own = |name: &str| workspace.path(&format!(".settled/cursors/{name}"));

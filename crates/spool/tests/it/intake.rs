@@ -10,18 +10,18 @@ use crate::daemon::{BOOT, LATER, Workspace, name, scan};
 
 /// A fixed instant at which the files of these tests are written, in milliseconds since 1970.
 const WRITTEN: i64 = 1_770_000_000_000;
-const QUIET: u64 = 50;
+pub(crate) const QUIET: u64 = 50;
 
-struct Desk {
-    workspace: Workspace,
-    disk: Arc<FaultyDisk>,
-    spool: Spool,
-    intake: Intake,
-    agents: Vec<String>,
+pub(crate) struct Desk {
+    pub(crate) workspace: Workspace,
+    pub(crate) disk: Arc<FaultyDisk>,
+    pub(crate) spool: Spool,
+    pub(crate) intake: Intake,
+    pub(crate) agents: Vec<String>,
 }
 
 impl Desk {
-    fn new(agents: &[&str]) -> Desk {
+    pub(crate) fn new(agents: &[&str]) -> Desk {
         let workspace = Workspace::new(agents);
         let disk = Arc::new(FaultyDisk::new(BOOT));
         let spool = Spool::open(
@@ -42,7 +42,7 @@ impl Desk {
     }
 
     /// Writes a file and dates its last change `ms` after the fixed instant.
-    fn write(&self, path: &str, text: &str, ms: i64) {
+    pub(crate) fn write(&self, path: &str, text: &str, ms: i64) {
         let path = self.workspace.path(&format!("agents/{path}"));
         std::fs::write(&path, text).expect("a file to write");
         let time =
@@ -54,17 +54,17 @@ impl Desk {
             .expect("a time");
     }
 
-    fn scan(&mut self) {
+    pub(crate) fn scan(&mut self) {
         assert!(scan(&mut self.intake, &self.spool.view(), &self.agents).is_empty());
     }
 
-    fn take_all(&mut self, now: Now) -> Vec<OutboxFile> {
+    pub(crate) fn take_all(&mut self, now: Now) -> Vec<OutboxFile> {
         let taken = self.intake.take(&self.spool.view(), now, 1000);
         assert!(taken.errors.is_empty(), "{:?}", taken.errors);
         taken.found
     }
 
-    fn take(&mut self, now: Now) -> Vec<String> {
+    pub(crate) fn take(&mut self, now: Now) -> Vec<String> {
         self.take_all(now)
             .iter()
             .map(|found| found.file.to_string())
@@ -73,7 +73,7 @@ impl Desk {
 }
 
 /// Returns the time `ms` milliseconds after the fixed instant, on both clocks.
-fn at(ms: u64) -> Now {
+pub(crate) fn at(ms: u64) -> Now {
     Now {
         mono: 5_000 + ms,
         wall: WRITTEN + i64::try_from(ms).expect("a time"),

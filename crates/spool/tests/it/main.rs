@@ -23,6 +23,7 @@ mod snapshot_owed;
 mod snapshot_rows;
 mod snapshot_state;
 mod tail;
+mod taking;
 #[path = "../../../../tests/threads.rs"]
 mod threads;
 mod unsynced;

@@ -97,7 +97,8 @@ impl GrowingOriginals {
         Ok(())
     }
 
-    /// Returns an event for each original that changed, and stops watching it.
+    /// Returns an event for each original that changed. It stays watched until [`Self::forget`]: if its event cannot be
+    /// recorded now, a later look finds it again.
     pub(crate) fn changed(
         &mut self,
         root: &Path,
@@ -127,7 +128,7 @@ impl GrowingOriginals {
                             file: file.to_string(),
                             seq: watched.seq,
                         }));
-                        false
+                        true
                     }
                     Err(error) => {
                         failed = Some(error);
@@ -141,6 +142,15 @@ impl GrowingOriginals {
             tracing::warn!(error = %workspace::error::chain(&error), "cannot look at a file in sent/; will retry");
         }
         Ok(changed)
+    }
+
+    /// Stops watching the originals whose changes are recorded.
+    pub(crate) fn forget(&mut self, recorded: &[SentDiffers]) {
+        let is_recorded = |watched: &Watched| recorded.iter().any(|it| it.seq == watched.seq);
+        self.outboxes.retain(|_, watched| {
+            watched.retain(|watched| !is_recorded(watched));
+            !watched.is_empty()
+        });
     }
 }
 

@@ -186,8 +186,16 @@ impl<'r> Daemon<'r> {
         let bell = Arc::clone(&log_rang);
         mailroom.ring_by(move || bell.notify_one());
         recovered::tell(&recovery);
-        let (findings, orders) = (mailroom.findings(), mailroom.orders());
         Ok(Self {
+            log_rang,
+            ..Self::on(clock, mailroom)
+        })
+    }
+
+    /// A daemon that has done nothing yet, on an open mailroom.
+    fn on(clock: Clock, mailroom: Mailroom) -> Self {
+        let (findings, orders) = (mailroom.findings(), mailroom.orders());
+        Self {
             clock,
             mailroom,
             runner: Runner::default(),
@@ -197,14 +205,14 @@ impl<'r> Daemon<'r> {
             orders,
             sweeping: None,
             sweep_again: false,
-            log_rang,
+            log_rang: Arc::default(),
             schedule: Schedule::default(),
             report_at: 0,
             ready: None,
             supervisor: Supervisor::from_environment(),
             checkpoints: checkpoint::Checkpoints::default(),
             exporter: None,
-        })
+        }
     }
 
     /// Prepares the loop without judging anything.
@@ -367,5 +375,48 @@ impl<'r> Daemon<'r> {
             .runner
             .tend(&mut self.mailroom, now, !pass.is_empty())?;
         Ok(pass)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use spool::{DiskFault, FaultyDisk};
+
+    use super::*;
+
+    #[test]
+    fn a_change_in_sent_that_finds_the_disk_full_stops_no_daemon_and_is_recorded_later() {
+        const ENOSPC: i32 = 28;
+        let root = tempfile::tempdir().expect("a directory");
+        let root = root.path();
+        let agents = ["claude", "codex"].map(|name| name.parse().expect("a name"));
+        workspace::directory::init(root, &agents).expect("a workspace");
+        let text = "id: \"q-1\"\nfrom: claude\nto: codex\ntype: question\npriority: P2\n\
+                    created_at_utc: \"2026-02-13T10:00:00Z\"\nsubject: \"Which?\"\nbody: \"?\"\n";
+        std::fs::write(root.join("agents/claude/outbox/q-1.yaml"), text).expect("a message");
+        assert_eq!(serve_once(root).expect("its work").accepted, 1);
+        let sent = root.join("agents/claude/sent/q-1.yaml");
+        std::fs::write(sent, "id: x\n").expect("a file to change");
+
+        let disk = Arc::new(FaultyDisk::new("boot"));
+        let opened = Mailroom::open_on(root, Arc::clone(&disk) as _);
+        let mut daemon = Daemon::on(Clock::start(), opened.expect("a start").0);
+        let mut now = daemon.clock.read();
+        let mut recorded = || {
+            let looked = daemon.look_for_changed_originals(now);
+            looked.expect("a later look records it");
+            now.mono += 60_000;
+            let mut count = 0;
+            let read = spool::read_ledger(root, &mut |entry| {
+                count += u32::from(entry.kind == "sent_differs");
+                Ok(())
+            });
+            read.map(|_| count).expect("a ledger")
+        };
+        disk.set(Some(DiskFault::FailFrom(1, ENOSPC)));
+        assert_eq!(recorded(), 0);
+        assert!(disk.changes() > 0, "it tried");
+        disk.set(None);
+        assert_eq!([recorded(), recorded()], [1, 1]);
     }
 }

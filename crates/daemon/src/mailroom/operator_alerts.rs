@@ -106,6 +106,7 @@ impl Mailroom {
             self.add(&mut batch, record, moment);
         }
         self.commit(batch, moment, &mut Pass::default())?;
+        self.growing.forget(&changed);
         for SentDiffers { agent, file, seq } in changed {
             // The record has the name as text; the file has the bytes.
             let name: FileName = file.parse().expect("the spool named the file");

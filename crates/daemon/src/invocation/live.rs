@@ -238,11 +238,14 @@ mod tests {
     use std::time::UNIX_EPOCH;
 
     use chrono::{DateTime, TimeDelta};
-    use message_schema::id::{AgentName, MessageId, PrNumber};
+    use message_schema::id::{AgentName, DiffDigest, MessageId, PrNumber};
     use review::{Act, Event, PersonsDecision, ReviewKey, Which};
     use runner::stream::OutputFormat;
+    use runner::validation::CommandEnd;
     use tempfile::TempDir;
 
+    use super::super::report::{tell_reads, tell_runs};
+    use super::super::{Runner, orphans};
     use super::*;
 
     /// A review with an open request, and a command that runs until the daemon ends it.
@@ -277,11 +280,16 @@ mod tests {
 
     impl Started {
         fn new() -> Self {
+            Self::with("")
+        }
+
+        /// The same with these lines in the request.
+        fn with(more: &str) -> Self {
             let root = tempfile::tempdir().expect("a directory");
             let agents = ["claude", "codex"].map(|name| AgentName::new(name).expect("a name"));
             workspace::directory::init(root.path(), &agents).expect("a workspace");
-            let body = "pr: 86\n  branch: x\n  diff_summary: y";
-            post(root.path(), "claude", "codex", "review_request", body);
+            let body = format!("pr: 86\n  branch: x\n  diff_summary: y{more}");
+            post(root.path(), "claude", "codex", "review_request", &body);
             let mailroom = Mailroom::open(root.path()).expect("a start").0;
             let live = live(root.path());
             let mut started = Self {
@@ -308,10 +316,11 @@ mod tests {
     }
 
     fn live(root: &Path) -> Live {
-        let keeper = Command::new("cat")
-            .stdin(Stdio::piped())
-            .stdout(Stdio::null())
-            .spawn();
+        kept_by(root, &mut Command::new("cat"))
+    }
+
+    fn kept_by(root: &Path, keeper: &mut Command) -> Live {
+        let keeper = keeper.stdin(Stdio::piped()).stdout(Stdio::null()).spawn();
         let pr = PrNumber::new("86").expect("a number");
         let [author, reviewer] =
             ["claude", "codex"].map(|name| AgentName::new(name).expect("a name"));
@@ -344,6 +353,20 @@ mod tests {
         }
     }
 
+    /// The note that a validation command has passed.
+    fn ran(command: &str) -> KeeperNote {
+        let output = DiffDigest::new(format!("sha256:{}", "0".repeat(64))).expect("a digest");
+        let (exit, duration_ms) = (Some(0), 5);
+        KeeperNote::Ran(CommandRun {
+            command: command.to_owned(),
+            end: CommandEnd {
+                exit,
+                duration_ms,
+                output,
+            },
+        })
+    }
+
     #[test]
     fn a_command_whose_request_was_called_off_is_ended_at_once() {
         let mut started = Started::new();
@@ -359,6 +382,113 @@ mod tests {
         assert!(started.is_ended(30_000));
         assert_eq!(started.live.keeper.wait().expect("it ends").code(), Some(0));
         assert!(started.live.is_gone(at(30_000)));
+    }
+
+    #[test]
+    fn what_a_keeper_reports_is_recorded_once() {
+        let mut started =
+            Started::with("\n  changed_files: [src/a.rs, src/b.rs]\n  validation_commands: [make]");
+        let Started { mailroom, live, .. } = &mut started;
+        for (note, reads, runs) in [
+            (KeeperNote::Read("src/a.rs".to_owned()), true, 0),
+            (KeeperNote::Read("src/a.rs".to_owned()), false, 0),
+            (KeeperNote::Read("src/other.rs".to_owned()), false, 0),
+            (ran("make"), false, 1),
+            (KeeperNote::Read("src/b.rs".to_owned()), true, 0),
+        ] {
+            live.note(&note);
+            let told = (
+                tell_reads(mailroom, live, at(20_000)).expect("a commit"),
+                tell_runs(mailroom, live, at(20_000)).expect("a commit"),
+            );
+            assert_eq!(told, (reads, runs), "{note:?}");
+        }
+        let review = mailroom.review(&live.run.review).expect("a review");
+        let observed = review.reading.observed.iter().map(ToString::to_string);
+        assert_eq!(observed.collect::<Vec<_>>(), ["src/a.rs", "src/b.rs"]);
+        assert_eq!(review.reading.runs.len(), 1);
+    }
+
+    #[test]
+    fn what_runs_report_is_counted_once_and_for_the_run_that_did_it() {
+        let mut started =
+            Started::with("\n  changed_files: [src/a.rs]\n  validation_commands: [make]");
+        let mut runner = Runner::default();
+        runner.live.push(live(started.root.path()));
+        let review = started.live.run.review.clone();
+        let mut counted = |notes: &[(&str, KeeperNote)]| {
+            let notes = notes.iter();
+            let notes = notes.map(|(id, note)| ((*id).to_owned(), note.clone()));
+            runner.notes.extend(notes);
+            let mailroom = &mut started.mailroom;
+            let told = runner.count_turns(mailroom, at(20_000)).expect("a commit");
+            let review = mailroom.review(&review).expect("a review");
+            let open = review.phase.invocation().expect("an open request");
+            let reading = &review.reading;
+            let done = [reading.observed.len(), reading.runs.len()];
+            (told, open.turns_taken, done)
+        };
+        let turns = KeeperNote::Turns;
+        let read = KeeperNote::Read("src/a.rs".to_owned());
+        for (notes, expected) in [
+            (
+                vec![("run-1", turns(3)), ("run-2", turns(9))],
+                (1, 3, [0, 0]),
+            ),
+            (vec![], (0, 3, [0, 0])),
+            (
+                vec![("run-2", read.clone()), ("run-2", ran("make"))],
+                (0, 3, [0, 0]),
+            ),
+            (
+                vec![("run-1", turns(2)), ("run-1", turns(5))],
+                (1, 5, [0, 0]),
+            ),
+            (
+                vec![("run-1", read.clone()), ("run-1", turns(6))],
+                (2, 6, [1, 0]),
+            ),
+            (
+                vec![("run-1", read), ("run-1", ran("make"))],
+                (1, 6, [1, 1]),
+            ),
+        ] {
+            assert_eq!(counted(&notes), expected, "{notes:?}");
+        }
+        runner.stop();
+        assert!(runner.live.is_empty());
+    }
+
+    #[test]
+    fn a_keeper_that_is_told_to_end_is_waited_for() {
+        let root = tempfile::tempdir().expect("a directory");
+        let ended = root.path().join("ended");
+        let mut keeper = Command::new("sh");
+        keeper
+            .args(["-c", "cat; cat < /dev/null; echo yes > \"$0\""])
+            .arg(&ended);
+        let mut all = vec![kept_by(root.path(), &mut keeper)];
+        end_all(&mut all);
+        assert!(all.is_empty());
+        assert_eq!(
+            std::fs::read_to_string(ended).expect("its last word"),
+            "yes\n"
+        );
+    }
+
+    #[test]
+    fn of_an_earlier_daemon_s_runs_only_the_last_start_of_an_open_request_is_settled() {
+        let started = Started::new();
+        let root = started.root.path();
+        let mut run = started.live.run.clone();
+        let folder = Folder::make(root, &run.id).expect("a folder");
+        let mut settled = |start| {
+            run.start = start;
+            folder.tell_run(&run).expect("a run");
+            orphans::see_to(&started.mailroom, at(20_000)).len()
+        };
+        // The ledger has no start of this request, and the run spent nothing that is not recorded.
+        assert_eq!([settled(1), settled(0)], [0, 1]);
     }
 
     #[test]

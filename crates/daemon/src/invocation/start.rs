@@ -147,7 +147,7 @@ fn command(agent: &AgentSection, root: &Path, filled: impl Fn(&String) -> String
 /// The validation commands of this project that are not known to have run on this commit. Only the config names them,
 /// because those in a request come from the author. They run code of the commit, so none run for an author that has a
 /// user of its own: that code must not run as the daemon's user.
-fn validation(
+pub(super) fn validation(
     config: &Config,
     key: &ReviewKey,
     review: &Review,
@@ -203,7 +203,7 @@ fn values(
     ]
 }
 
-fn template(root: &Path, agent: &AgentSection) -> io::Result<String> {
+pub(super) fn template(root: &Path, agent: &AgentSection) -> io::Result<String> {
     if agent.prompt.as_os_str().is_empty() {
         return Ok(prompt::BUILT_IN.to_owned());
     }

@@ -5,11 +5,13 @@ use std::path::Path;
 use std::time::UNIX_EPOCH;
 
 use chrono::TimeDelta;
-use message_schema::id::{AgentName, PrNumber};
+use message_schema::id::{AgentName, CommitSha, PrNumber};
 use message_schema::spend::Spend;
+use runner::checkout::Checkout;
 use rustix::fs::{CWD, FileType, Mode};
 use tempfile::TempDir;
 
+use super::place::CodePlace;
 use super::*;
 
 /// A workspace where codex has a command and a budget for the day, and requests wait for it.
@@ -60,10 +62,15 @@ impl Waiting {
 
     /// The same with these lines in each request.
     fn with(budget: &str, more: &str) -> Self {
+        let config = format!("[budget]\n{budget}\n[agents.codex]\ncommand = [\"true\"]\n");
+        Self::under(&config, more)
+    }
+
+    /// The same with this config.
+    fn under(config: &str, more: &str) -> Self {
         let root = tempfile::tempdir().expect("a directory");
         let agents = ["claude", "codex"].map(name);
         workspace::directory::init(root.path(), &agents).expect("a workspace");
-        let config = format!("[budget]\n{budget}\n[agents.codex]\ncommand = [\"true\"]\n");
         std::fs::write(root.path().join("settled.toml"), config).expect("a config");
         ask(root.path(), "86", more);
         ask(root.path(), "87", more);
@@ -134,4 +141,62 @@ fn a_repository_that_keeps_git_waiting_keeps_nobody_else_waiting() {
     assert_eq!(waiting.starts(13), [0, 0]);
     assert!(waiting.runner.next_wakeup().is_some());
     drop(waiting.root);
+}
+
+#[test]
+fn no_more_commands_run_at_once_than_the_agent_and_the_machine_may_have() {
+    for (of_agent, of_all, expected) in [(1, 4, 1), (2, 1, 1), (2, 2, 2)] {
+        let config = format!(
+            "[runner]\nconcurrent = {of_all}\n[agents.codex]\ncommand = [\"true\"]\nconcurrent = {of_agent}\n"
+        );
+        let mut waiting = Waiting::under(&config, "");
+        let started: u8 = waiting.starts(11).iter().sum();
+        assert_eq!(started, expected, "{of_agent} of {of_all}");
+        waiting.runner.stop();
+    }
+}
+
+#[test]
+fn validation_commands_run_on_a_commit_only_if_there_are_any_and_they_have_time() {
+    let commit = CommitSha::new("4b1a7e0c9d3f5a6b8c2e1d0f7a9b3c5d6e8f0a1b").expect("a commit");
+    for (commands, seconds, expected) in [
+        (r#"["make", "make test"]"#, 60, Some((2, 60))),
+        (r#"["make"]"#, 0, None),
+        ("[]", 60, None),
+    ] {
+        let config = format!(
+            "[gate]\nvalidation_commands = {commands}\n[runner]\nvalidation_s = {seconds}\n"
+        );
+        let waiting = Waiting::under(&config, "");
+        let (root, key) = (waiting.root.path(), review("86"));
+        let mut place = CodePlace {
+            workdir: root.to_owned(),
+            checkout: Some(Checkout::of(root, "run-1", root, (None, commit.clone()))),
+        };
+        let (config, review) = (waiting.mailroom.config(), waiting.mailroom.review(&key));
+        let review = review.expect("a review");
+        let found = |place: &CodePlace| {
+            let found = start::validation(config, &key, review, place);
+            found.map(|found| (found.commands.len(), found.seconds_max))
+        };
+        assert_eq!(found(&place), expected, "{commands} in {seconds} s");
+        place.checkout = None;
+        assert_eq!(found(&place), None, "no commit");
+    }
+}
+
+#[test]
+fn a_prompt_is_made_of_the_agent_s_own_template_or_of_the_built_in_one() {
+    let config = "[agents.codex]\ncommand = [\"true\"]\n\
+                  [agents.claude]\ncommand = [\"true\"]\nprompt = \"claude.md\"\n";
+    let waiting = Waiting::under(config, "");
+    let template = |agent: &str| {
+        let agent = &waiting.mailroom.config().agents[&name(agent)];
+        start::template(waiting.root.path(), agent).map_err(|error| error.to_string())
+    };
+    assert_eq!(template("codex"), Ok(runner::prompt::BUILT_IN.to_owned()));
+    let error = template("claude").expect_err("there is no file yet");
+    assert!(error.starts_with("the prompt's template: "), "{error}");
+    std::fs::write(waiting.root.path().join("claude.md"), "Review {brief}.").expect("a file");
+    assert_eq!(template("claude"), Ok("Review {brief}.".to_owned()));
 }

@@ -177,3 +177,21 @@ fn judge_in_its_place(root: &Path) -> Result<bool, DaemonError> {
         Ok(_) => Ok(true),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_a_shared_ledger_only_a_later_look_tells_that_this_process_may_not_write_it() {
+        let root = tempfile::tempdir().expect("a directory");
+        let agents = ["claude", "codex"].map(|name| name.parse().expect("a name"));
+        workspace::directory::init(root.path(), &agents).expect("a workspace");
+        let config = "[ledger]\nlog = \"./ledger.git\"\n";
+        std::fs::write(root.path().join("settled.toml"), config).expect("a config");
+        assert!(!judge_at_look(0, root.path()).expect("a daemon may open it again"));
+        let error = judge_at_look(1, root.path()).expect_err("nobody serves");
+        let is_shared = matches!(error, DaemonError::Mailroom(MailroomError::Shared { .. }));
+        assert!(is_shared, "{error}");
+    }
+}

@@ -131,3 +131,26 @@ fn is_due(step: u64, next: &mut Instant) -> bool {
     }
     is_due
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_rows_of_a_start_are_those_of_its_index() {
+        let fold = StartFold::new(Arc::default());
+        assert_eq!(fold.new_rows(), []);
+        let key_of = |kind: u8| {
+            let mut key = RowKey::default();
+            key[0] = kind;
+            key
+        };
+        for (kind, value, is_removal) in [
+            (b'w', &b""[..], true),
+            (b'w', b"{}", false),
+            (b'n', b"", false),
+        ] {
+            assert_eq!(fold.is_removal(&key_of(kind), value), is_removal);
+        }
+    }
+}

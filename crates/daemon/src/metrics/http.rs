@@ -257,7 +257,69 @@ fn health(ago: u64) -> (&'static str, &'static str, String) {
 
 #[cfg(test)]
 mod tests {
+    use message_schema::Code;
+    use message_schema::id::PrNumber;
+    use review::{DeclinedEvent, Event, EventRecord, Record, ReviewKey, Which};
+
     use super::*;
+
+    /// Sends a request to the socket and returns the answer.
+    fn asked(socket: &Path, request: &str) -> String {
+        let mut stream = UnixStream::connect(socket).expect("somebody listens");
+        stream.write_all(request.as_bytes()).expect("a request");
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).expect("an answer");
+        answer
+    }
+
+    #[test]
+    fn a_socket_answers_with_the_page_of_the_last_turn_and_is_nobody_else_s() {
+        let root = tempfile::tempdir().expect("a directory");
+        let open = |listen| Exporter::open(&listen, root.path());
+        assert!(open(Listen::Off).expect("nothing to open").is_none());
+
+        // A killed daemon left it.
+        let socket = root.path().join("metrics");
+        drop(UnixListener::bind(&socket).expect("a socket"));
+        let listen = Listen::Unix("metrics".into());
+        let exporter = open(listen.clone()).expect("a server").expect("a place");
+        let mode = socket.metadata().map(|data| data.permissions().mode());
+        assert_eq!(mode.expect("the socket") & 0o777, 0o660);
+        let error = open(listen).expect_err("somebody answers there");
+        assert_eq!(error.kind(), io::ErrorKind::AddrInUse);
+
+        let mut meter = Meter::start();
+        let pr = PrNumber::new("86").expect("a number");
+        let [author, reviewer] = ["claude", "codex"].map(|name| name.parse().expect("a name"));
+        let review = ReviewKey::new(None, &pr, author, reviewer);
+        let declined = Record::Event(EventRecord::Declined(DeclinedEvent {
+            event: Box::new(Event::Taken(Which::of(&review))),
+            order: None,
+            code: Code::DecisionInvalid,
+            why: "it is over".to_owned(),
+        }));
+        (0..2).for_each(|_| meter.committed(&declined));
+        exporter.turned(&meter);
+        let page = asked(&socket, "GET /metrics HTTP/1.1\r\nHost: here\r\n\r\n");
+        assert!(page.starts_with("HTTP/1.1 200 OK\r\n"), "{page}");
+        assert!(page.contains("\nsettled_info{version="), "{page}");
+        assert!(page.contains("\nsettled_events_total 2\n"), "{page}");
+        let health = asked(&socket, "GET /health?x HTTP/1.1\r\n\r\n");
+        assert!(health.starts_with("HTTP/1.1 200 OK\r\n") && health.ends_with("\r\n\r\nok\n"));
+        let nowhere = asked(&socket, "GET / HTTP/1.1\r\n\r\n");
+        assert!(
+            nowhere.starts_with("HTTP/1.1 404 Not Found\r\n"),
+            "{nowhere}"
+        );
+        // A request without an end is answered once it is as long as one may be.
+        let endless = asked(&socket, &format!("PUT /{}", "x".repeat(REQUEST_MAX - 5)));
+        assert!(
+            endless.starts_with("HTTP/1.1 405 Method Not Allowed\r\n"),
+            "{endless}"
+        );
+        drop(exporter);
+        assert!(!socket.exists());
+    }
 
     #[test]
     fn a_loop_that_has_not_turned_for_half_a_minute_is_not_healthy() {

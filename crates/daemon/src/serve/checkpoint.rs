@@ -118,3 +118,58 @@ impl Daemon<'_> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use message_schema::id::AgentName;
+
+    use super::*;
+
+    /// Delivers a question of claude's.
+    fn deliver(daemon: &mut Daemon<'_>, id: &str) -> Moment {
+        let text = format!(
+            "id: \"{id}\"\nfrom: claude\nto: codex\ntype: question\npriority: P2\n\
+             created_at_utc: \"2026-02-13T10:00:00Z\"\nsubject: \"Which?\"\nbody: \"?\"\n"
+        );
+        let path = format!("agents/claude/outbox/{id}.yaml");
+        let path = daemon.mailroom.root().join(path);
+        std::fs::write(&path, text).expect("a message");
+        let file = std::fs::File::options().write(true).open(path);
+        let finished = file.and_then(|file| file.set_modified(std::time::UNIX_EPOCH));
+        finished.expect("a time to set");
+        daemon.mailroom.sweep().expect("a sweep");
+        let now = daemon.clock.read();
+        // A process that another test starts has the file open until it executes its program.
+        let mut later = (0..100).map(|n| Moment {
+            mono: now.mono + 1_000 * n,
+            ..now
+        });
+        let is_accepted = |at| daemon.mailroom.pass(at).expect("a pass").accepted == 1;
+        assert!(later.any(is_accepted));
+        now
+    }
+
+    #[test]
+    fn what_is_delivered_beside_a_checkpoint_waits_for_a_quiet_moment() {
+        let root = tempfile::tempdir().expect("a directory");
+        let agents = ["claude", "codex"].map(|name| AgentName::new(name).expect("a name"));
+        workspace::directory::init(root.path(), &agents).expect("a workspace");
+        let mut daemon = Daemon::open(root.path(), None, Arc::default()).expect("a start");
+        let now = deliver(&mut daemon, "q-1");
+        let look = daemon.checkpoint_beside(now).expect("a checkpoint");
+        assert_eq!(look, Some(now.mono + LOOK_MS));
+        assert!(daemon.checkpoints.is_running());
+
+        let now = deliver(&mut daemon, "q-2");
+        let running = daemon.checkpoints.running.as_ref().expect("it runs");
+        while !running.is_finished() {
+            std::thread::yield_now();
+        }
+        let again = daemon.checkpoint_beside(now).expect("its end");
+        assert!(again.is_some_and(|again| again >= now.mono + IDLE_MS));
+        assert!(!daemon.checkpoints.is_running());
+        daemon.checkpoint_now().expect("the other one");
+        let now = daemon.clock.read();
+        assert_eq!(daemon.checkpoint_beside(now).expect("nothing"), None);
+    }
+}

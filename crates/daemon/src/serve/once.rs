@@ -180,3 +180,27 @@ impl Tally {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn two_runs_add_up_and_what_the_first_left_over_is_not_counted() {
+        let of = |n| Tally {
+            accepted: n,
+            refused: n + 1,
+            duplicates: n + 2,
+            undelivered: n + 3,
+            unread: n + 4,
+        };
+        let both = Tally {
+            accepted: 30,
+            refused: 32,
+            duplicates: 34,
+            undelivered: 23,
+            unread: 24,
+        };
+        assert_eq!(of(10).then(of(20)), both);
+    }
+}

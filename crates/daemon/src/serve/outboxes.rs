@@ -161,3 +161,39 @@ fn warn_unwatched(directory: &Path, kept: Result<bool, notify::Error>) {
         tracing::warn!(directory = %directory.display(), error = %chain(&error), "not watched; the sweep finds everything");
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+    use std::sync::Arc;
+
+    use super::*;
+
+    #[test]
+    fn a_sweep_knows_the_outboxes_there_are_and_the_next_one_is_seconds_later() {
+        let root = tempfile::tempdir().expect("a directory");
+        let agents = ["claude", "codex"].map(|name| AgentName::new(name).expect("a name"));
+        workspace::directory::init(root.path(), &agents).expect("a workspace");
+        let ready = Cell::new(0);
+        let mut daemon = Daemon::open(root.path(), None, Arc::default()).expect("a start");
+        daemon.ready = Some(Box::new(|mailroom| {
+            ready.set(ready.get() + mailroom.agents().len());
+        }));
+        let mut swept = |ready: &Cell<usize>| {
+            let now = daemon.clock.read();
+            let next = loop {
+                let at = daemon.sweep(now).expect("a sweep");
+                if daemon.sweeping.is_none() {
+                    break at - now.mono;
+                }
+            };
+            assert!((SWEEP_MS..=SWEEP_MAX_MS).contains(&next), "{next} ms");
+            let mut outboxes: Vec<&str> = daemon.outboxes.values().map(String::as_str).collect();
+            outboxes.sort_unstable();
+            format!("{} {}", outboxes.join(" "), ready.get())
+        };
+        assert_eq!(swept(&ready), "claude codex 2");
+        std::fs::remove_dir_all(root.path().join("agents/codex")).expect("an agent to remove");
+        assert_eq!(swept(&ready), "claude 2", "it is ready once");
+    }
+}

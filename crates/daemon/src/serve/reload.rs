@@ -64,3 +64,54 @@ impl Daemon<'_> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Read as _, Write as _};
+    use std::os::unix::net::UnixStream;
+    use std::sync::Arc;
+
+    use message_schema::id::AgentName;
+
+    use super::*;
+
+    #[test]
+    fn a_config_is_applied_as_a_whole_or_not_at_all_and_a_place_that_is_listened_at_stays_open() {
+        let root = tempfile::tempdir().expect("a directory");
+        let agents = ["claude", "codex"].map(|name| AgentName::new(name).expect("a name"));
+        workspace::directory::init(root.path(), &agents).expect("a workspace");
+        let mut daemon = Daemon::open(root.path(), None, Arc::default()).expect("a start");
+        let mut reload = |config: &str| {
+            std::fs::write(root.path().join("settled.toml"), config).expect("a config");
+            daemon.reload();
+            daemon.report();
+            daemon.turned(daemon.clock.read());
+            (
+                daemon.mailroom.config().ledger.segment_mib,
+                daemon.exporter.is_some(),
+                daemon.supervisor.is_config_refused(),
+            )
+        };
+        let listening = "[metrics]\nlisten = \"unix:metrics\"\n";
+        assert_eq!(reload("[ledger]\nsegment_mib = 2\n"), (2, false, false));
+        let config = format!("{listening}[ledger]\nsegment_mib = 3\n");
+        assert_eq!(reload(&config), (3, true, false));
+        let config = format!("{listening}[ledger]\nsegment_mib = 4\n");
+        assert_eq!(reload(&config), (4, true, false), "at the same place");
+
+        let mut stream = UnixStream::connect(root.path().join("metrics")).expect("a socket");
+        let request = b"GET /metrics HTTP/1.1\r\n\r\n";
+        stream.write_all(request).expect("a request");
+        let mut page = String::new();
+        stream.read_to_string(&mut page).expect("a page");
+        assert!(page.contains("\nsettled_agents 2\n"), "{page}");
+        assert!(!page.contains("settled_hosts"), "it is alone: {page}");
+
+        assert_eq!(
+            reload("[ledger]\nsegment_mib = 5\n[metrics]\nlisten = \"unix:none/m\"\n"),
+            (4, true, true)
+        );
+        assert_eq!(reload("[ledger\n"), (4, true, true));
+        assert_eq!(reload("[ledger]\nsegment_mib = 6\n"), (6, false, false));
+    }
+}

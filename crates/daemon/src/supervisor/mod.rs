@@ -130,3 +130,57 @@ impl Supervisor {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::net::UnixDatagram;
+
+    use super::*;
+
+    #[test]
+    fn a_supervisor_is_told_each_change_once_and_is_given_signs_of_life_in_time() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = directory.path().join("notify");
+        let socket = UnixDatagram::bind(&path).expect("a socket");
+        socket.set_nonblocking(true).expect("a socket's mode");
+        let mut supervisor = Supervisor {
+            socket: Some(Socket::to(path.as_os_str()).expect("an address")),
+            patience_ms: Some(8_000),
+            ..Supervisor::default()
+        };
+        assert!(supervisor.listens() && !Supervisor::default().listens());
+        assert_eq!(supervisor.next_beat(), Some(0));
+
+        supervisor.ready("2 agents");
+        supervisor.status("2 agents");
+        supervisor.status("3 agents");
+        for now in [10_000, 11_999, 12_000] {
+            supervisor.beat(now);
+        }
+        assert_eq!(supervisor.next_beat(), Some(16_000));
+        supervisor.config(Some("line 3".to_owned()));
+        assert!(supervisor.is_config_refused());
+        supervisor.status("3 agents");
+        supervisor.reloading(Duration::from_millis(7));
+        supervisor.config(None);
+        supervisor.ready("3 agents");
+        supervisor.stopping();
+
+        let mut told = Vec::new();
+        let mut text = [0; 200];
+        while let Ok(length) = socket.recv(&mut text) {
+            told.push(String::from_utf8_lossy(&text[..length]).into_owned());
+        }
+        let expected = [
+            "READY=1\nSTATUS=2 agents",
+            "STATUS=3 agents",
+            "WATCHDOG=1",
+            "WATCHDOG=1",
+            "STATUS=3 agents; the old config still applies: line 3",
+            "RELOADING=1\nMONOTONIC_USEC=7000\nSTATUS=reading settled.toml",
+            "READY=1\nSTATUS=3 agents",
+            "STOPPING=1\nSTATUS=stopping",
+        ];
+        assert_eq!(told, expected);
+    }
+}

@@ -101,6 +101,25 @@ fn what_is_old_and_done_with_goes_and_nothing_else() {
 }
 
 #[test]
+fn a_folder_that_cannot_be_read_is_named_and_the_others_are_swept() {
+    let room = after_some_mail();
+    let whole = sweep(&room, later(), Mode::DryRun);
+    assert_eq!(whole.failed().count(), 0);
+    let archive = room.path("agents/codex/archive");
+    std::fs::rename(&archive, room.path("agents/codex/aside")).expect("an archive");
+    std::os::unix::fs::symlink("aside", &archive).expect("a link");
+    let done = sweep(&room, later(), Mode::Remove);
+    let failed: Vec<&str> = done.failed().collect();
+    let begin = format!("cannot open {}", archive.display());
+    assert!(
+        failed.len() == 1 && failed[0].starts_with(&begin),
+        "{failed:?}"
+    );
+    assert_eq!(done.sum(|folder| folder.gone).files, 4);
+    assert!(room.path("agents/codex/aside/read.yaml").exists());
+}
+
+#[test]
 fn nothing_goes_before_its_days_are_over() {
     let room = after_some_mail();
     let before = files(room.root());

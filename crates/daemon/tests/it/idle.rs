@@ -146,6 +146,23 @@ fn forged_files_in_one_inbox_hide_none_in_another_and_each_is_told_once_there_is
 }
 
 #[test]
+fn forged_files_that_one_listing_leaves_to_the_next_are_told_within_two_minutes() {
+    let room = Room::new();
+    room.ask("claude", "codex", "q-1");
+    let mut mailroom = Mailroom::open(room.root()).expect("a start").0;
+    turn(&mut mailroom, 0);
+    let inbox = room.path("agents/codex/inbox");
+    for n in 0..1_500 {
+        // Copies of what was delivered are known, and a listing chooses 1 024 files.
+        let copy = inbox.join(format!("copy-{n:04}.yaml"));
+        std::fs::copy(inbox.join("q-1.yaml"), copy).expect("a copy");
+    }
+    (0..10).for_each(|n| room.put(&format!("agents/codex/inbox/forged-{n}.yaml"), "id: x\n"));
+    (1..=60).for_each(|n| turn(&mut mailroom, 2 * n));
+    assert_eq!(workspace::operator_alerts::read(room.root()).len(), 10);
+}
+
+#[test]
 fn an_inbox_full_of_files_too_large_to_read_rests_between_scans() {
     let room = Room::new();
     room.ask("claude", "codex", "q-1");

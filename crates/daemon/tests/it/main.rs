@@ -10,6 +10,7 @@ mod idle;
 mod ledgers;
 mod many;
 mod names;
+mod orders;
 mod patience;
 mod reload;
 mod room;

@@ -1,7 +1,11 @@
 //! A file that is not complete gets half a second or five, depending on what is missing.
 
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
 use daemon::mailroom::{Mailroom, Pass};
 use daemon::schedule::Wakeup;
+use spool::{DiskFault, FaultyDisk};
 
 use crate::room::{Room, at_ms};
 
@@ -41,19 +45,22 @@ fn a_message_that_ends_in_the_middle_is_given_five_seconds() {
     assert_eq!(pass(&mut accepting, 14_000).accepted, 1);
 }
 
+const REQUEST: &str = "id: \"r-1\"\nfrom: claude\nto: codex\ntype: review_request\npriority: P1\n\
+                       created_at_utc: \"2026-02-13T10:00:00Z\"\nrelated_pr: \"86\"\nsubject: \"Please\"\nbody: |\n  \
+                       pr: 86\n  branch: x\n  diff_summary: y\n";
+
+const FEEDBACK: &str = "id: \"f-1\"\nfrom: codex\nto: claude\ntype: review_feedback\npriority: P1\n\
+                        created_at_utc: \"2026-02-13T10:00:00Z\"\nrelated_pr: \"86\"\nsubject: \"Findings\"\nbody: |\n  \
+                        findings_packet: packets/findings/f.yaml\n  round: 1\n  blocking_count: 0\n";
+
+const PACKET: &str = "findings: [{id: F-001, severity: P3, status: open}]\n";
+
 #[test]
 fn a_message_whose_packet_is_missing_is_given_five_seconds_and_judged_once_it_is_there() {
-    let feedback = "id: \"f-1\"\nfrom: codex\nto: claude\ntype: review_feedback\npriority: P1\n\
-                    created_at_utc: \"2026-02-13T10:00:00Z\"\nrelated_pr: \"86\"\nsubject: \"Findings\"\nbody: |\n  \
-                    findings_packet: packets/findings/f.yaml\n  round: 1\n  blocking_count: 0\n";
     let waiting = || {
-        let (room, mut mailroom) = seeing(
-            "id: \"r-1\"\nfrom: claude\nto: codex\ntype: review_request\npriority: P1\n\
-             created_at_utc: \"2026-02-13T10:00:00Z\"\nrelated_pr: \"86\"\nsubject: \"Please\"\nbody: |\n  \
-             pr: 86\n  branch: x\n  diff_summary: y\n",
-        );
+        let (room, mut mailroom) = seeing(REQUEST);
         assert_eq!(pass(&mut mailroom, 20_000).accepted, 1);
-        room.put("agents/codex/outbox/f-1.yaml", feedback);
+        room.put("agents/codex/outbox/f-1.yaml", FEEDBACK);
         room.finish("agents/codex/outbox/f-1.yaml", 20);
         for (at, next) in [(20_800, 20_805), (20_820, 20_840), (20_880, 20_930)] {
             assert!(pass(&mut mailroom, at).is_empty());
@@ -67,7 +74,44 @@ fn a_message_whose_packet_is_missing_is_given_five_seconds_and_judged_once_it_is
     assert_eq!(pass(&mut refusing, 25_900).refused, 1);
 
     let (room, mut accepting) = waiting();
-    let packet = "findings: [{id: F-001, severity: P3, status: open}]\n";
-    room.put("packets/findings/f.yaml", packet);
-    assert_eq!(pass(&mut accepting, 20_930).accepted, 1);
+    room.put("packets/findings/f.yaml", PACKET);
+    // A message that waited comes before those of others that did not, whoever has the turn.
+    room.ask("claude", "codex", "q-2");
+    assert_eq!(pass(&mut accepting, 20_930).accepted, 2);
+    let mut judged = Vec::new();
+    let read = spool::read_ledger(room.root(), &mut |entry| {
+        judged.extend(entry.original.as_ref().and(entry.id.clone()));
+        Ok(())
+    });
+    read.expect("a ledger");
+    assert_eq!(judged, ["r-1", "f-1", "q-2"]);
+}
+
+#[test]
+fn a_message_whose_packet_cannot_be_read_is_tried_again_half_a_second_later() {
+    const EIO: i32 = 5;
+    let mut pauses = BTreeSet::new();
+    for look in 1.. {
+        let room = Room::new();
+        room.put(OUTBOX, REQUEST);
+        room.visit(0);
+        room.put("agents/codex/outbox/f-1.yaml", FEEDBACK);
+        room.put("packets/findings/f.yaml", PACKET);
+        let disk = Arc::new(FaultyDisk::new("boot"));
+        let opened = Mailroom::open_on(room.root(), Arc::clone(&disk) as _);
+        let mut mailroom = opened.expect("a start").0;
+        mailroom.sweep().expect("a sweep");
+        disk.set(Some(DiskFault::FailLook(look, EIO)));
+        let passed = mailroom.pass(at_ms(20_000));
+        if disk.looks() < look {
+            assert_eq!(passed.expect("a pass without a fault").accepted, 1);
+            break;
+        }
+        if passed.is_ok_and(|pass| pass.is_empty()) {
+            let next = mailroom.schedule(at_ms(20_000)).at(Wakeup::Look);
+            pauses.insert(next.map(|next| next.cast_signed() - 20_000));
+        }
+    }
+    // A file that cannot be read is looked at again after a tenth of a second, and one whose packet cannot after half.
+    assert_eq!(pauses, BTreeSet::from([Some(100), Some(500)]));
 }

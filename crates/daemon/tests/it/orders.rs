@@ -1,0 +1,83 @@
+//! An order is recorded once, by the daemon or in its place, and work that nobody is left to do is not awaited.
+
+use std::time::Duration;
+
+use daemon::mailroom::Mailroom;
+use daemon::submit_order::{SubmitError, submit_as, wait_until};
+use message_schema::id::{MessageId, PrNumber};
+use review::{Act, Event, PersonsDecision, ReviewKey, Which};
+
+use crate::room::{Room, at};
+
+/// Ann calls off the review of pull request 86.
+fn cancelled() -> Event {
+    let pr = PrNumber::new("86").expect("a number");
+    let [author, reviewer] = ["claude", "codex"].map(|name| name.parse().expect("a name"));
+    Event::Person(PersonsDecision {
+        which: Which::of(&ReviewKey::new(None, &pr, author, reviewer)),
+        by: "ann".to_owned(),
+        reason: "the branch is gone".to_owned(),
+        act: Act::Cancel,
+    })
+}
+
+#[test]
+fn an_order_where_nobody_serves_is_judged_by_who_gives_it_and_counts_once() {
+    let room = Room::new();
+    room.put(
+        "agents/claude/outbox/r-1.yaml",
+        "id: \"r-1\"\nfrom: claude\nto: codex\ntype: review_request\npriority: P1\n\
+         created_at_utc: \"2026-02-13T10:00:00Z\"\nrelated_pr: \"86\"\nsubject: \"Please\"\nbody: |\n  \
+         pr: 86\n  branch: x\n  diff_summary: y\n",
+    );
+    room.visit(0);
+    let id = MessageId::new("order-1").expect("an id");
+    let ordered = submit_as(room.root(), id.clone(), cancelled()).expect("its record");
+    assert_eq!(
+        (&ordered.id, ordered.entry.id.as_deref()),
+        (&id, Some("order-1"))
+    );
+    let error = submit_as(room.root(), id, cancelled()).expect_err("it was known");
+    assert!(matches!(error, SubmitError::Gone { .. }), "{error}");
+}
+
+#[test]
+fn who_waits_does_the_work_only_where_nobody_serves() {
+    let room = Room::new();
+    room.ask("claude", "codex", "q-1");
+    let inbox = || {
+        std::fs::read_dir(room.path("agents/codex/inbox"))
+            .expect("an inbox")
+            .count()
+    };
+    let mailroom = Mailroom::open(room.root()).expect("a start").0;
+    let waited = |is_done: bool| wait_until(room.root(), Duration::ZERO, || is_done);
+    assert!(!waited(false).expect("a look"));
+    assert!(waited(true).expect("a look"));
+    assert_eq!(inbox(), 0, "the daemon has not passed");
+    drop(mailroom);
+    assert!(waited(false).expect("its work"));
+    assert_eq!(inbox(), 1);
+}
+
+#[test]
+fn nothing_is_left_over_once_everything_is_judged_and_delivered() {
+    let room = Room::new();
+    room.ask("claude", "codex", "q-1");
+    let mut mailroom = Mailroom::open(room.root()).expect("a start").0;
+    mailroom.sweep().expect("a sweep");
+    assert_eq!(mailroom.left_over().next(), Some(0));
+    assert_eq!(mailroom.pass(at(1)).expect("a pass").accepted, 1);
+    assert_eq!(mailroom.left_over().next(), None);
+}
+
+#[test]
+fn a_batch_ends_once_it_makes_and_puts_away_as_many_files_as_it_may() {
+    let room = Room::new();
+    (0..12).for_each(|n| room.ask("claude", "codex", &format!("q-{n:02}")));
+    let mut mailroom = Mailroom::open(room.root()).expect("a start").0;
+    // Each message is a file in an inbox and one to put away.
+    mailroom.limit_batches(Duration::MAX, 8, usize::MAX);
+    mailroom.sweep().expect("a sweep");
+    assert_eq!(mailroom.pass(at(1)).expect("a pass").accepted, 4);
+}

@@ -2,9 +2,9 @@
 
 use std::os::unix::fs::symlink;
 
-use spool::{Hint, Intake};
+use spool::{Body, Hint, Intake, OutboxFile, read_ledger};
 
-use crate::daemon::{name, scan};
+use crate::daemon::{BOOT, Workspace, name, run, scan};
 use crate::intake::{Desk, QUIET, at};
 
 #[test]
@@ -101,4 +101,30 @@ fn a_file_that_cannot_be_read_is_looked_at_less_and_less_often() {
     std::fs::rename(outbox.with_file_name("aside"), &outbox).expect("an outbox");
     desk.intake.hint("claude", &name("a.yaml"), Hint::Finished);
     assert_eq!(desk.take(now), ["a.yaml"]);
+}
+
+#[test]
+fn the_file_of_an_accepted_message_is_known_from_its_record() {
+    let workspace = Workspace::new(&["claude", "codex"]);
+    let text = "to codex: alpha";
+    workspace.write("agents/claude/outbox/a.yaml", text);
+    workspace.write("agents/claude/outbox/b.yaml", "to codex: bad");
+    run(&workspace, BOOT);
+    let (mut stamps, mut recorded) = (Vec::new(), Vec::new());
+    let read = read_ledger(workspace.root(), &mut |entry| {
+        stamps.extend(entry.original.as_ref().and_then(|original| original.stamp));
+        recorded.push(OutboxFile::recorded(entry));
+        Ok(())
+    });
+    read.expect("a ledger");
+    let [Some(accepted), None] = &recorded[..] else {
+        panic!("{recorded:?}");
+    };
+    assert_eq!(
+        (&*accepted.agent, &accepted.file),
+        ("claude", &name("a.yaml"))
+    );
+    assert_eq!(accepted.stamp, stamps[0]);
+    assert_eq!(accepted.stamp.size, text.len() as u64);
+    assert_eq!(accepted.body, Body::message(text.into()));
 }

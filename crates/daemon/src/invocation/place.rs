@@ -184,3 +184,62 @@ fn is_in_repository(directory: &Path) -> bool {
         .ancestors()
         .any(|above| above.join(".git").exists())
 }
+
+#[cfg(test)]
+mod tests {
+    use std::process::Command;
+
+    use super::*;
+
+    /// Runs git in this directory and returns its first line.
+    fn git(directory: &Path, words: &[&str]) -> String {
+        let output = Command::new("git")
+            .args(words)
+            .current_dir(directory)
+            .output();
+        let output = output.expect("git runs");
+        assert!(output.status.success(), "{words:?}: {output:?}");
+        let text = String::from_utf8(output.stdout).expect("text");
+        text.lines().next().unwrap_or_default().to_owned()
+    }
+
+    #[test]
+    fn a_run_has_a_tree_of_its_commit_without_what_is_left_out() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let root = directory.path().canonicalize().expect("a path");
+        let agent = AgentSection {
+            checkout: CheckoutMode::Head,
+            leave_out: vec!["CLAUDE.md".to_owned()],
+            ..AgentSection::default()
+        };
+        let place = |agent: &AgentSection, head: Option<&CommitSha>| {
+            CodePlace::of(&root, agent, "run-1", (None, head)).map_err(|error| error.to_string())
+        };
+        git(&root, &["init", "-q"]);
+        let by = ["-c", "user.name=a", "-c", "user.email=a@example.com"];
+        let commit = [
+            "-c",
+            "commit.gpgsign=false",
+            "commit",
+            "-q",
+            "--allow-empty",
+            "-m",
+            "x",
+        ];
+        git(&root, &[&by[..], &commit].concat());
+        let head = CommitSha::new(git(&root, &["rev-parse", "HEAD"])).expect("a commit");
+
+        let found = place(&agent, Some(&head)).expect("a tree");
+        let own = found.checkout.as_ref().expect("a checkout");
+        assert_eq!((&own.commit, &own.leave_out), (&head, &agent.leave_out));
+        assert_eq!((&found.workdir, found.tree()), (&own.tree, &*own.tree));
+        assert_eq!(place(&agent, None).err().as_deref(), Some(NOTHING_LEFT_OUT));
+        let in_workdir = AgentSection {
+            checkout: CheckoutMode::Workdir,
+            ..agent
+        };
+        let found = place(&in_workdir, Some(&head)).expect("the files of the workdir");
+        assert!(found.checkout.is_none());
+        assert_eq!(found.workdir, root.join(&in_workdir.workdir));
+    }
+}

@@ -560,6 +560,24 @@ mod tests {
     }
 
     #[test]
+    fn a_flood_in_many_directories_costs_all_hints_and_asks_for_a_sweep() {
+        let flood = (0..HINTS_OF_ALL_MAX).map(|n| {
+            let directory = n / HINTS_MAX;
+            finished(&format!("/{directory}/{n}.yaml"))
+        });
+        let mut watch = Watch::blind();
+        for event in flood {
+            watch.board.pin(Ok(event));
+        }
+        assert!(!watch.board.pinned().sweep);
+        watch.board.pin(Ok(finished("/other/a.yaml")));
+        watch.board.pin(Ok(finished("/other/b.yaml")));
+        let seen = watch.take(10, None);
+        assert!(seen.sweep);
+        assert_eq!(names(&seen), ["b.yaml"]);
+    }
+
+    #[test]
     fn directories_take_turns_and_what_is_left_rings_again() {
         let mut watch = Watch::blind();
         let flood = (0..1_000).map(|n| finished(&format!("/flood/{n}.yaml")));

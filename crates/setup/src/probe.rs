@@ -47,11 +47,21 @@ const PRINTED: &str = "id: run-";
 /// The inbox that receives the answer.
 const INBOX: &str = "agents/doctor/inbox";
 
-/// The longest time between an answer's record and its files.
-const ANSWER_FILES_MAX: Duration = Duration::from_secs(5);
+/// How long a probe waits for what the daemon does next.
+struct Patience {
+    /// For the end of the review: the daemon keeps the command to its budget, and ends the review after it.
+    review: Duration,
+    /// For an answer's files after its record.
+    files: Duration,
+    /// For the end of a command after that of its review.
+    ending: Duration,
+}
 
-/// The longest time the daemon takes to end a command whose budget is used up.
-const ENDING_MAX: Duration = Duration::from_secs(10);
+const PATIENCE: Patience = Patience {
+    review: Duration::from_secs(SECONDS_MAX + 20),
+    files: Duration::from_secs(5),
+    ending: Duration::from_secs(10),
+};
 
 /// The request as one line of YAML.
 const TASK: &str = "\"A probe: there is nothing to review, and nothing to change. Answer by response_schema with one finding of \
@@ -293,11 +303,20 @@ impl Drop for Serving {
 
 /// Starts the command of a workspace's agent through `settled`.
 pub fn probe(settled: &Path, root: &Path, agent: &AgentName) -> std::io::Result<ProbeOutcome> {
+    probe_within(settled, root, agent, &PATIENCE)
+}
+
+fn probe_within(
+    settled: &Path,
+    root: &Path,
+    agent: &AgentName,
+    patience: &Patience,
+) -> std::io::Result<ProbeOutcome> {
     let place = tempfile::Builder::new()
         .prefix("settled-probe-")
         .tempdir()?;
     let mailroom = place.path().join("mailroom");
-    let asked = ask(settled, root, agent, place.path(), &mailroom)?;
+    let asked = ask(settled, root, agent, place.path(), &mailroom, patience)?;
     Ok(match asked {
         Ok(seconds) => ProbeOutcome::Answered { seconds },
         Err(why) => ProbeOutcome::Failed {
@@ -315,6 +334,7 @@ fn ask(
     agent: &AgentName,
     place: &Path,
     mailroom: &Path,
+    patience: &Patience,
 ) -> std::io::Result<Result<u64, ProbeFailure>> {
     let name = agent.as_str();
     checked(ours(settled, mailroom).args(["init", "--agents", &format!("{ASKER},{name}")]))?;
@@ -370,7 +390,7 @@ fn ask(
         let status = json(ours(settled, mailroom).args(["status", "--json"]))?;
         let review = &status["data"]["reviews"][0];
         match review["phase"].as_str() {
-            Some("reviewing") | None if began.elapsed() < Duration::from_secs(SECONDS_MAX + 20) => {
+            Some("reviewing") | None if began.elapsed() < patience.review => {
                 std::thread::sleep(Duration::from_millis(200));
             }
             Some("approved" | "fixing") if repeats(mailroom, &word)? => {
@@ -386,14 +406,14 @@ fn ask(
             }
             // The ledger has the answer; its files follow.
             Some("approved" | "fixing")
-                if answered.get_or_insert_with(Instant::now).elapsed() < ANSWER_FILES_MAX =>
+                if answered.get_or_insert_with(Instant::now).elapsed() < patience.files =>
             {
                 std::thread::sleep(Duration::from_millis(100));
             }
             Some("approved" | "fixing") => {
                 return Ok(Err(ProbeFailure::Unread));
             }
-            _ => return Ok(Err(failure(review, lacks_tree, mailroom)?)),
+            _ => return Ok(Err(failure(review, lacks_tree, mailroom, patience.ending)?)),
         }
     }
 }
@@ -446,7 +466,12 @@ fn has_file(mailroom: &Path, places: &[&str], text: &str) -> std::io::Result<boo
 
 /// The reason the review failed: the last failure of the command, or else the reason the review ended. With
 /// `lacks_tree`, the command may never have started.
-fn failure(review: &Value, lacks_tree: bool, mailroom: &Path) -> std::io::Result<ProbeFailure> {
+fn failure(
+    review: &Value,
+    lacks_tree: bool,
+    mailroom: &Path,
+    ending_max: Duration,
+) -> std::io::Result<ProbeFailure> {
     let failed = &review["failed"];
     if let Some(why) = failed["why"].as_str() {
         let why = why.to_owned();
@@ -458,19 +483,24 @@ fn failure(review: &Value, lacks_tree: bool, mailroom: &Path) -> std::io::Result
         return Ok(ProbeFailure::Run(cause, why));
     }
     Ok(match review["reason"].as_str() {
-        Some("reviewer_budget_exceeded") => ProbeFailure::OverBudget(last_complaint(mailroom)?),
+        Some("reviewer_budget_exceeded") => {
+            ProbeFailure::OverBudget(last_complaint(mailroom, ending_max)?)
+        }
         reason => ProbeFailure::Ended(reason.unwrap_or("no answer").to_owned()),
     })
 }
 
 /// Returns the failure that an ended command printed: a program that retries forever never ends by itself.
-fn last_complaint(mailroom: &Path) -> std::io::Result<Option<ProgramFailure>> {
+fn last_complaint(
+    mailroom: &Path,
+    ending_max: Duration,
+) -> std::io::Result<Option<ProgramFailure>> {
     let asked = Instant::now();
     loop {
         let folders = folder::all(mailroom)?;
         let end = folders.last().and_then(folder::Folder::end);
         // The daemon ends the review first, and then the command.
-        if end.is_some() || asked.elapsed() > ENDING_MAX {
+        if end.is_some() || asked.elapsed() > ending_max {
             let said = end.map(|end| end.said);
             return Ok(said.and_then(|said| {
                 said.unreadable.map(|reason| ProgramFailure {

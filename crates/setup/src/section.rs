@@ -602,4 +602,120 @@ mod tests {
         let text = std::fs::read_to_string(root.path().join(FILE)).expect("a file");
         assert!(text.contains("vendor = \"mine\""), "{text}");
     }
+    #[test]
+    fn a_section_says_above_what_its_program_may_do() {
+        let section = |form| {
+            let gemini = KnownProgram::Gemini;
+            let set_up = gemini.set_up(Path::new("/usr/bin/gemini"), Path::new("/srv/code"), form);
+            set_up.section(&agent())
+        };
+        let may = "read the code and the folder of its run";
+        let keys = "output = \"gemini\"\nworkdir = \"/srv/code\"\n\
+                    leave_out = [\".env\", \"GEMINI.md\", \".gemini\", \".geminiignore\", \".agents\"]\n";
+        let command = "\"/usr/bin/gemini\", \"--output-format\", \"stream-json\", \"--skip-trust\", \"--include-directories\", \"{run}\"";
+        let title = format!(
+            "# Gemini CLI {}. It may {may}",
+            KnownProgram::Gemini.tried()
+        );
+        assert_eq!(
+            section(SetUpForm::Plain),
+            format!(
+                "{title}; it has no shell and changes nothing.\n[agents.codex]\ncommand = [{command}]\n{keys}vendor = \"google\"\n"
+            )
+        );
+        assert_eq!(
+            section(SetUpForm::Mcp),
+            format!(
+                "{title}; it has no shell and changes nothing.\n[agents.codex]\n\
+                 command = [{command}, \"--allowed-mcp-server-names\", \"settled\"]\n{keys}vendor = \"google\"\n"
+            )
+        );
+        let host = "generativelanguage.googleapis.com";
+        assert_eq!(
+            section(SetUpForm::Sandbox),
+            format!(
+                "{title}, and reach {host}; a sandbox keeps the rest of this machine from it.\n[agents.codex]\n\
+                 command = [{command}]\n{keys}sandbox = {{ network = [\"{host}\"], env = [\"GEMINI_API_KEY\"] }}\nvendor = \"google\"\n"
+            )
+        );
+        let custom = SetUp::custom(
+            &["bin/review".to_owned(), "./x".to_owned()],
+            Path::new("/srv/code"),
+        );
+        let here = std::env::current_dir().expect("a directory");
+        assert_eq!(
+            custom.section(&agent()),
+            format!(
+                "# A command of your own. It may do whatever the daemon's user may: nothing confines it.\n\
+                 [agents.codex]\ncommand = [\"{}/bin/review\", \"./x\"]\noutput = \"text\"\nworkdir = \"/srv/code\"\n",
+                here.display()
+            )
+        );
+    }
+
+    #[test]
+    fn a_person_is_told_what_a_set_up_needs() {
+        let told = |known: KnownProgram, form| {
+            let set_up = known.set_up(Path::new("/usr/bin/it"), Path::new("/srv/code"), form);
+            (set_up.title, set_up.tried, set_up.npm, set_up.settings)
+        };
+        let text = |text: &str| Some(text.to_owned());
+        let gemini = KnownProgram::Gemini;
+        assert_eq!(
+            told(gemini, SetUpForm::Mcp),
+            (
+                text("Gemini CLI"),
+                Some(gemini.tried()),
+                text("@google/gemini-cli"),
+                text(
+                    "Gemini CLI starts only the servers of its own settings: ~/.gemini/settings.json needs \
+                     {\"mcpServers\": {\"settled\": {\"command\": \"settled\", \"args\": [\"mcp\"], \"trust\": true}}}"
+                )
+            )
+        );
+        for (known, form) in [
+            (gemini, SetUpForm::Plain),
+            (gemini, SetUpForm::Sandbox),
+            (KnownProgram::Claude, SetUpForm::Mcp),
+        ] {
+            assert_eq!(told(known, form).3, None, "{known:?}, {form:?}");
+        }
+        assert_eq!(
+            KnownProgram::Codex.login(),
+            "`codex login`, or set CODEX_API_KEY for the daemon"
+        );
+    }
+
+    #[test]
+    fn our_old_promise_goes_and_what_a_person_wrote_about_it_stays() {
+        let root = tempfile::tempdir().expect("a directory");
+        let file = root.path().join(FILE);
+        let old = "[agents]\n# mine: ask ann\n# Claude Code 1.0.0. It may do all.\n#odd. It may stay\n[agents.codex]\ncommand = [\n  \"old\",\n] # kept\nenv = { A = \"1\" }\n";
+        std::fs::write(&file, old).expect("a file");
+        let custom = SetUp::custom(&["new".to_owned()], Path::new("/srv/code"));
+        custom
+            .write(root.path(), &agent(), OtherCommand::Replaced)
+            .expect("written");
+        assert_eq!(
+            std::fs::read_to_string(&file).expect("a file"),
+            "[agents]\n# mine: ask ann\n# A command of your own. It may do whatever the daemon's user may: nothing confines it.\n\
+             #odd. It may stay\n[agents.codex]\ncommand = [\"new\"] # kept\noutput = \"text\"\nworkdir = \"/srv/code\"\n"
+        );
+    }
+
+    #[test]
+    fn the_code_is_in_a_directory_whose_whole_path_is_kept() {
+        let place = tempfile::tempdir().expect("a directory");
+        let whole = place.path().canonicalize().expect("a path");
+        assert_eq!(directory(&place.path().join(".")), Ok(whole));
+        let file = place.path().join("file");
+        std::fs::write(&file, "").expect("a file");
+        let named = file.display();
+        assert_eq!(directory(&file), Err(format!("{named} is not a directory")));
+        std::fs::remove_file(&file).expect("a file");
+        assert_eq!(
+            directory(&file),
+            Err(format!("{named}: No such file or directory (os error 2)"))
+        );
+    }
 }

@@ -76,6 +76,8 @@ mod tests {
             ("codex-cli 0.169.0\n", Some("0.169.0")),
             ("0.61.0\n", Some("0.61.0")),
             ("v1.18.33-beta.2\n", Some("1.18.33-beta.2")),
+            ("it (1.2), of 2026\n", Some("1.2")),
+            ("it.x 1.2.x 1..2 .1 7 v1.10\n", Some("1.10")),
             ("usage: it [--help]\n", None),
             ("", None),
         ] {
@@ -88,6 +90,11 @@ mod tests {
         let telling = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/telling");
         let told = installed(Path::new(telling), ANSWER_MAX);
         assert_eq!(told.as_deref(), Some("1.2.3"));
+        let versions = Versions::of(KnownProgram::Codex, Path::new(telling));
+        assert_eq!(
+            (versions.installed, versions.tried),
+            (told, KnownProgram::Codex.tried())
+        );
         assert_eq!(installed(Path::new("/nowhere/program"), ANSWER_MAX), None);
         let silent = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/silent");
         assert_eq!(

@@ -71,15 +71,10 @@ fn gather(me: &Me, context: &Context) -> Result<CommandOutput<Home>, Failure> {
     let unjudged = *unjudged;
     let bag = AgentMailboxes::new(root, agent);
     let known = reviews.as_deref().unwrap_or_default();
-    // The brief contains the request and the author's reports.
+    // The brief contains the request and the author's reports. While its reviewer has to answer them they are open.
     let is_in_brief = |letter: &MailboxEntry| {
         let kind = letter.kind.as_deref();
-        let of = |mine: &&MyReview| letter.is_about(&mine.pr);
-        matches!(kind, Some("review_request" | "review_addressed"))
-            && known
-                .iter()
-                .filter(of)
-                .any(|mine| mine.role == "reviewer" && mine.whose == Move::Yours)
+        reviews.is_some() && matches!(kind, Some("review_request" | "review_addressed"))
     };
     let is_dealt_with =
         |letter: &MailboxEntry| reviews.is_some() && answers::is_dealt_with(letter, known, &bag);

@@ -26,6 +26,22 @@ fn the_primer_is_kept_in_a_file_between_marks_and_taken_out_again() {
 }
 
 #[test]
+fn a_file_too_large_for_the_primer_is_not_cut() {
+    let desk = Desk::new("claude,codex");
+    let large = "x".repeat(4 * 1024 * 1024 + 1);
+    desk.put("AGENTS.md", &large);
+    let said = desk.run("claude", "settled agents-md AGENTS.md");
+    assert_eq!(
+        (said.exit, said.err.as_str()),
+        (
+            1,
+            "settled: AGENTS.md: it has more than 4194304 bytes; nothing was changed\n"
+        )
+    );
+    assert_eq!(desk.run("", "wc -c < AGENTS.md").out.trim(), "4194305");
+}
+
+#[test]
 fn hooks_are_added_once_to_the_settings_of_a_program_and_removed_again() {
     let desk = Desk::new("claude,codex");
     desk.put("code/file", "");
@@ -38,6 +54,8 @@ fn hooks_are_added_once_to_the_settings_of_a_program_and_removed_again() {
             "grep -c 'hook turn-end' code/.claude/settings.json",
             "settled hook install codex --dir code",
             "settled hook install gemini --dir code --json",
+            "settled hook install gemini --dir code",
+            "settled hook install gemini --dir code --uninstall",
             "settled hook install claude --dir code --uninstall",
             "grep -c 'hook turn-end' code/.claude/settings.json",
             "settled hook install claude --dir room --uninstall",
@@ -89,6 +107,7 @@ fn a_service_file_is_made_changed_compared_and_removed() {
         service("uninstall"),
         service("install --notify") + " && grep -c notify HERE/room.service",
         service("install"),
+        service("install --dry-run --json"),
     ];
     let mut play = Play::of(&desk);
     for line in lines {
@@ -114,6 +133,7 @@ fn old_files_are_counted_and_removed_as_the_config_says() {
             "settled gc",
             "settled gc --json",
             "ls room/agents/claude/sent",
+            "mkdir -p room/.settled/torn && echo half > room/.settled/torn/1 && settled gc --dry-run | tail -1",
         ],
     );
 }
@@ -245,6 +265,9 @@ fn the_demonstration_tells_each_step_and_ends_well() {
     assert_eq!(told.exit, 0, "{told:?}");
     let steps = told.out.lines().filter(|line| line.contains("\"step\":"));
     assert_eq!(steps.count(), demo::steps().len(), "{told:?}");
+    let kept = desk.run("", "settled demo --pace 1ms --dir 'my demo'");
+    let place = "\nit is in my demo: settled status 'my demo'\n";
+    assert!(kept.exit == 0 && kept.out.ends_with(place), "{kept:?}");
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! A workspace, the commands that are run in it, and their outputs without what differs between two runs.
 
+use std::fs::File;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
@@ -93,7 +94,28 @@ impl Desk {
         assert!(matches!(judged.exit, 0 | 7), "{judged:?}");
     }
 
+    /// Starts a line whose standard output is a terminal.
+    pub(crate) fn on_terminal(&self, line: &str, terminal: File) -> Child {
+        let mut shell = self.shell("", line);
+        shell.env("TERM", "xterm").stdin(Stdio::null());
+        shell.stdout(terminal).stderr(Stdio::null());
+        shell.spawn().expect("there is a shell")
+    }
+
     fn spawn(&self, agent: &str, line: &str, text: &str) -> Child {
+        let mut shell = self.shell(agent, line);
+        shell
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        let mut child = shell.spawn().expect("there is a shell");
+        let mut input = child.stdin.take().expect("it was piped");
+        // It may end before it has read everything.
+        let _ = input.write_all(text.as_bytes());
+        child
+    }
+
+    fn shell(&self, agent: &str, line: &str) -> Command {
         let program = Path::new(env!("CARGO_BIN_EXE_settled"));
         let programs = program.parent().expect("it is in a directory").display();
         let others = std::env::var("PATH").unwrap_or_default();
@@ -110,15 +132,8 @@ impl Desk {
             )
             .env("COLUMNS", "1000")
             .env_remove("SETTLED_LOG_FORMAT")
-            .env_remove("SETTLED_RUN")
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped());
-        let mut child = shell.spawn().expect("there is a shell");
-        let mut input = child.stdin.take().expect("it was piped");
-        // It may end before it has read everything.
-        let _ = input.write_all(text.as_bytes());
-        child
+            .env_remove("SETTLED_RUN");
+        shell
     }
 
     fn said(&self, output: &Output) -> Said {

@@ -5,6 +5,8 @@ mod around;
 mod desk;
 mod mistakes;
 mod options;
+#[path = "../../../../tests/pseudo_terminal.rs"]
+mod pseudo_terminal;
 mod reading;
 #[path = "../../../../tests/recorded_workspace.rs"]
 #[expect(

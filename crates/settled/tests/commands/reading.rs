@@ -1,6 +1,9 @@
 //! What the commands that read show of the recorded workspace.
 
+use std::io::Read as _;
+
 use super::desk::Desk;
+use super::pseudo_terminal;
 
 #[test]
 fn an_agent_sees_its_mail_its_reviews_and_its_next_step() {
@@ -130,6 +133,33 @@ fn mail_is_taken_once_and_put_away_as_often_as_somebody_likes() {
             "settled dead-letter dismiss bad-1",
         ],
     );
+}
+
+/// The bytes by which a program takes over the screen.
+const SCREEN: &[u8] = b"\x1b[?1049h";
+
+#[test]
+fn only_a_terminal_that_is_watched_is_drawn_on() {
+    let desk = Desk::recorded();
+    let begin = |line: &str| {
+        let (mut near, far) = pseudo_terminal::open(100, 30);
+        let mut watch = desk.on_terminal(line, far);
+        let mut first = [0; SCREEN.len()];
+        near.read_exact(&mut first).expect("it prints something");
+        watch.kill().expect("it is our child");
+        watch.wait().expect("it is our child");
+        first
+    };
+    assert_eq!(begin("exec settled watch"), SCREEN);
+    for line in [
+        "settled watch --once",
+        "exec settled watch --json",
+        "TERM=dumb exec settled watch",
+    ] {
+        assert_ne!(begin(line), SCREEN, "{line}");
+    }
+    let line = "mkfifo out; TERM=xterm settled watch > out & head -c 9 out; kill $!";
+    assert_eq!(desk.run("", line).out, "{\"schema_");
 }
 
 #[test]

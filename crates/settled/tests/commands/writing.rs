@@ -68,6 +68,7 @@ fn a_review_is_held_with_the_commands_that_its_agents_have() {
         "settled reply fb-1 --commit-sha 2222222 --body-file - --id ad-1",
         "both\n",
     );
+    play.run("codex", "settled");
     play.run("codex", "settled lgtm 86");
     let again = REQUEST.replace("req-1", "req-2").replace("1111111", HEAD);
     play.judged("claude", &again, "");
@@ -167,6 +168,34 @@ fn what_is_refused_says_why_what_it_cost_and_what_may_be_sent() {
 }
 
 #[test]
+fn a_file_that_nobody_judges_or_that_was_refused_is_named_with_the_way_on() {
+    let desk = Desk::new("claude,codex");
+    desk.put("body.yaml", "pr: 86\n");
+    let mut play = Play::of(&desk);
+    // A fault is named where it was written: in the file, or by its option if the file is not the whole.
+    let request = "settled send review_request --to codex --body-file body.yaml --dry-run --id r";
+    play.run("claude", request);
+    play.run("claude", &format!("{request} --branch b"));
+    play.run(
+        "claude",
+        "echo 'type: question' > room/agents/claude/outbox/'a b'; settled",
+    );
+    play.run(
+        "claude",
+        "mv room/agents/claude/outbox/'a b' room/agents/claude/outbox/a.yaml; settled serve --once",
+    );
+    play.run("claude", "settled dead-letter retry a.yaml");
+    play.run("claude", "settled dead-letter retry a.yaml --force");
+    play.judged("claude", "settled send question --to codex --subject x --body x --expires-at 2020-01-01T00:00:00Z --id old", "");
+    play.run("claude", "settled dead-letter retry old");
+    play.judged("claude", REQUEST, "");
+    let again = REQUEST.replace("req-1", "req-2");
+    play.judged("claude", &again, "");
+    play.run("claude", "settled dead-letter retry req-2");
+    play.check("retried.txt");
+}
+
+#[test]
 fn who_reports_an_event_learns_what_came_of_it_and_no_agent_decides_for_a_person() {
     let desk = Desk::new("claude,codex");
     desk.put("findings.yaml", FINDINGS);
@@ -226,15 +255,34 @@ fn each_type_is_answered_by_the_type_that_follows_it() {
     }
 }
 
+/// Makes a repository in `code` whose branch `fix` adds the files that these lines make.
+fn commit(desk: &Desk, files: &str) {
+    let git = "git -c user.name=a -c user.email=a@b -c init.defaultBranch=main";
+    let commits = format!(
+        "export GIT_AUTHOR_DATE=2026-01-01T00:00:00Z GIT_COMMITTER_DATE=2026-01-01T00:00:00Z; {git} init -q code && cd code && \
+         echo a > a && git add a && {git} commit -qm a && git checkout -qb fix && {files} && git add . && {git} commit -qm b"
+    );
+    assert_eq!(desk.run("", &commits).exit, 0);
+}
+
+#[test]
+fn a_change_whose_reader_goes_away_is_not_counted_as_read() {
+    let desk = Desk::new("claude,codex");
+    // More than a pipe holds, so that it is not written before its reader has gone.
+    commit(&desk, "yes | head -n 200000 > b");
+    let request = "settled send review_request --to codex --pr 86 --branch fix --diff-summary s --repo-dir code --id r";
+    assert_eq!(desk.judged("claude", request, "").exit, 0);
+    let diff = "{ settled diff 86 --repo-dir code; echo $? >&2; } | head -c 4";
+    let said = desk.run("codex", diff);
+    assert_eq!((&*said.out, &*said.err), ("diff", "0\n"));
+    let names = desk.run("codex", "settled diff 86 --names --repo-dir code");
+    assert_eq!(names.out, "- b\n");
+}
+
 #[test]
 fn a_reviewer_reads_the_change_of_its_own_checkout_and_its_answer_says_so() {
     let desk = Desk::new("claude,codex");
-    let git = "git -c user.name=a -c user.email=a@b -c init.defaultBranch=main";
-    let commits = format!(
-        "export GIT_AUTHOR_DATE=2026-01-01T00:00:00Z GIT_COMMITTER_DATE=2026-01-01T00:00:00Z; {git} init -q code && cd code && echo a > a && git add a && {git} commit -qm a && git checkout -qb fix && \
-         echo b > b && echo c > c && git add b c && {git} commit -qm b"
-    );
-    assert_eq!(desk.run("", &commits).exit, 0);
+    commit(&desk, "echo b > b && echo c > c");
     let request = "settled send review_request --to codex --pr 86 --branch fix --diff-summary s --repo-dir code --id r \
                    --validation-command 'test -e b' --validation-command 'test -e d'";
     let sent = desk.judged("claude", request, "");

@@ -187,7 +187,8 @@ async fn skip_line(input: &mut (impl AsyncBufRead + Unpin)) -> std::io::Result<(
     loop {
         let buffer = input.fill_buf().await?;
         let end = buffer.iter().position(|byte| *byte == b'\n');
-        let passed = end.map_or(buffer.len(), |end| end + 1);
+        // The line feed stays: alone it is a blank line, which gets no reply.
+        let passed = end.unwrap_or(buffer.len());
         let is_over = end.is_some() || buffer.is_empty();
         input.consume(passed);
         if is_over {
@@ -289,6 +290,9 @@ mod tests {
                 -32600,
                 json!(7),
             ),
+            (r#"{"id": -7, "method": 5}"#, -32600, json!(-7)),
+            (r#"{"id": 18446744073709551615}"#, -32600, json!(u64::MAX)),
+            (r#"{"id": 7.5}"#, -32600, Value::Null),
             (
                 r#"{"jsonrpc": "2.0", "id": "a", "method": 5}"#,
                 -32600,
@@ -388,7 +392,8 @@ mod tests {
             assert!(lines.receive().await.is_some());
         }
         lines.send(answer(1)).await.expect("nobody fails");
-        assert!(lines.receive().await.is_none());
+        let mut end = std::pin::pin!(lines.receive());
+        assert!(!goes_on(&mut end).await);
         let mut lines = client(&[INITIALIZE]);
         assert!(lines.receive().await.is_some());
         lines.ends_at = Some(Instant::now());
@@ -416,13 +421,46 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn a_session_begins_with_a_request_for_one_and_not_with_a_probe() {
+        let meta = r#"{"_meta": {"io.modelcontextprotocol/protocolVersion": "2026-07-28"}}"#;
+        let request = |method: &str, params: &str| {
+            format!(
+                "{{\"jsonrpc\": \"2.0\", \"id\": 1, \"method\": \"{method}\", \"params\": {params}}}\n"
+            )
+        };
+        let notification = "{\"jsonrpc\": \"2.0\", \"method\": \"notifications/initialized\"}\n";
+        for (request, begins) in [
+            (String::from_utf8_lossy(INITIALIZE).into_owned(), true),
+            (request("tools/list", meta), true),
+            (request("tools/list", "{}"), false),
+            (request("server/discover", meta), false),
+        ] {
+            let mut lines = client(&[request.as_bytes(), notification.as_bytes()]);
+            assert!(lines.receive().await.is_some(), "{request}");
+            lines.ends_at = Some(Instant::now());
+            assert_eq!(lines.receive().await.is_some(), begins, "{request}");
+        }
+    }
+
+    #[tokio::test]
+    async fn what_is_closed_is_at_its_end_for_the_client() {
+        let (mut client, server) = tokio::io::duplex(1024);
+        let (input, output) = tokio::io::split(server);
+        let mut lines = LineTransport::new(input, output);
+        lines.close().await.expect("the client is there");
+        let mut buffer = [0];
+        let mut end = std::pin::pin!(client.read(&mut buffer));
+        assert!(!goes_on(&mut end).await);
+    }
+
+    #[tokio::test]
     async fn a_line_that_is_too_long_is_passed_over_and_the_next_is_read() {
         let (mut client, server) = tokio::io::duplex(1024);
         let (input, output) = tokio::io::split(server);
         let mut lines = LineTransport::new(input, output);
         let ping = b"{\"jsonrpc\": \"2.0\", \"id\": 1, \"method\": \"ping\"}\n";
         let fitting = [&vec![b' '; LINE_BYTES_MAX - ping.len() + 1][..], &ping[..]].concat();
-        let long = [&vec![b' '; 3 * LINE_BYTES_MAX][..], b"\n"].concat();
+        let long = [&vec![b' '; 3 * LINE_BYTES_MAX][..], b"x\n"].concat();
         let client = tokio::spawn(async move {
             for line in [&fitting[..], &long[..], &ping[..]] {
                 client.write_all(line).await.expect("the server reads");

@@ -623,6 +623,9 @@ mod tests {
                 "subject: it contains U+0000",
             ),
         ]);
+        let longest = "x".repeat(WORD_BYTES_MAX);
+        let explain = format!("explain --json -- {longest}");
+        assert_commands(&[("why", json!({"code": longest}), &explain)]);
         let text = json!({"type": "question", "to": "a", "subject": "b", "text": long});
         assert!(command("send", &text).ends_with(&long));
     }

@@ -217,6 +217,36 @@ mod tests {
     }
 
     #[test]
+    fn an_exit_code_has_its_own_code_and_its_own_fix() {
+        let about = "correct what `message` names, or call the tool `why`";
+        for (exit, code, fix) in [
+            (1, "failed", about),
+            (
+                2,
+                "argument_invalid",
+                "correct the argument as `message` says",
+            ),
+            (
+                3,
+                "not_found",
+                "name one that exists: the tool `next` lists what waits for you",
+            ),
+            (5, "not_permitted", "a person has to do this: tell them"),
+            (7, "refused", about),
+            (8, "not_approved", about),
+            (9, "try_again", "call the tool again in a few seconds"),
+        ] {
+            let bare = json!({"ok": false, "error": {"exit": exit, "message": "m"}});
+            let error = error(document(&bare));
+            assert_eq!(
+                (&error["code"], &error["fix"]),
+                (&json!(code), &json!(fix)),
+                "{exit}"
+            );
+        }
+    }
+
+    #[test]
     fn a_wrong_option_is_named_as_the_argument_that_it_came_from() {
         for (message, field) in [
             (
@@ -231,6 +261,8 @@ mod tests {
                 "invalid value 'a for '--to' for '--pr <NUMBER>': expected a number",
                 "pr",
             ),
+            ("invalid value 'x' for '--subject <TEXT>': no", "subject"),
+            ("invalid value 'x' for '--to <AGENT>': no", "to"),
             ("invalid value 'x' for '--findings <FILE>': no", "type"),
             ("invalid value 'x' for '<TYPE>': no", "type"),
         ] {

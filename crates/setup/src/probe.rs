@@ -393,12 +393,11 @@ fn ask(
             Some("reviewing") | None if began.elapsed() < patience.review => {
                 std::thread::sleep(Duration::from_millis(200));
             }
-            Some("approved" | "fixing") if repeats(mailroom, &word)? => {
-                // The packet with its findings may appear before the message.
-                if has_tools && !has_file(mailroom, &[INBOX], "id: ")? {
-                    std::thread::sleep(Duration::from_millis(100));
-                    continue;
-                }
+            // The packet with its findings may appear before the message, which says whether the tools were used.
+            Some("approved" | "fixing")
+                if repeats(mailroom, &word)?
+                    && (!has_tools || has_file(mailroom, &[INBOX], "id: ")?) =>
+            {
                 if has_tools && has_file(mailroom, &[INBOX], PRINTED)? {
                     return Ok(Err(ProbeFailure::WithoutTools));
                 }

@@ -19,6 +19,10 @@ fn probed(reviews: &[&str]) -> (ProbeOutcome, bool) {
     probed_with(reviews, "\"true\"", &[], &PATIENCE)
 }
 
+/// The words of a command with the tools, and what their server lists.
+const WITH_TOOLS: &str = "\"codex\", \"-c\", 'mcp_servers.settled.args=[\"mcp\"]'";
+const TOOL_LIST: &str = r#"{"result": {"tools":[{"name": "next"}]}}"#;
+
 /// Like [`probed`], with the words of the agent's command, with files for the stand-in, and with less patience.
 fn probed_with(
     reviews: &[&str],
@@ -178,6 +182,11 @@ fn what_never_comes_is_waited_for_only_so_long() {
         ending: Duration::ZERO,
     };
     let answer = [("answer", "whatever it liked to say\n")];
+    // Its findings are there, and the message that says how they came is not.
+    let fixing = [r#"{"phase": "fixing"}"#];
+    let files = [("tools", TOOL_LIST), ("packet", ""), answer[0]];
+    let (outcome, is_there) = probed_with(&fixing, WITH_TOOLS, &files, &none);
+    assert_eq!((why(outcome), is_there), (ProbeFailure::Unread, false));
     for (review, files, failure) in [
         (
             r#"{"phase": "reviewing"}"#,
@@ -203,10 +212,9 @@ fn what_never_comes_is_waited_for_only_so_long() {
 
 #[test]
 fn an_agent_with_tools_answers_by_them_and_not_by_what_its_command_prints() {
-    let mcp = "\"codex\", \"-c\", 'mcp_servers.settled.args=[\"mcp\"]'";
     let fixing = [r#"{"phase": "fixing"}"#; 3];
-    let tools = ("tools", r#"{"result": {"tools":[{"name": "next"}]}}"#);
-    let probed = |files: &[(&str, &str)]| probed_with(&fixing, mcp, files, &PATIENCE);
+    let tools = ("tools", TOOL_LIST);
+    let probed = |files: &[(&str, &str)]| probed_with(&fixing, WITH_TOOLS, files, &PATIENCE);
 
     // Without its server there is nothing to probe: the daemon is not even started.
     let (outcome, is_there) = probed(&[]);

@@ -164,3 +164,63 @@ async fn give(site: &Site, order: MessageId, event: Event) -> Result<(), Outcome
         )),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The decision of a form for `ann`: the act with its reason, or why there is none.
+    fn decided(act: &str, thread: &str, reason: &str) -> Result<(Act, String), String> {
+        let decision = Decision {
+            form: String::new(),
+            order: String::new(),
+            key: String::new(),
+            act: act.to_owned(),
+            thread: thread.to_owned(),
+            reason: reason.to_owned(),
+        };
+        let which = Which {
+            pr: "86".parse().expect("a pull request"),
+            repo: None,
+            reviewer: None,
+        };
+        match event(&decision, which.clone(), "ann") {
+            Ok(Event::Person(given)) => {
+                assert_eq!((&given.which, &*given.by), (&which, "ann"));
+                Ok((given.act, given.reason))
+            }
+            Ok(other) => panic!("{other:?} is no person's decision"),
+            Err(Outcome(why)) => Err(why),
+        }
+    }
+
+    #[test]
+    fn each_choice_of_a_form_gives_its_order() {
+        let thread = || FindingId::new("F-1").expect("an id");
+        for (word, act) in [
+            ("reopen", Act::Reopen),
+            ("grant", Act::Grant { rounds: 1 }),
+            ("cancel", Act::Cancel),
+            ("resolve", Act::Resolve(thread())),
+            ("hold", Act::Hold(thread())),
+            ("release", Act::Release(thread())),
+            ("queue", Act::Queue(thread())),
+        ] {
+            let expected = Ok((act, "it is late".to_owned()));
+            assert_eq!(decided(word, "F-1", " it is late\n"), expected, "{word}");
+        }
+    }
+
+    #[test]
+    fn a_choice_that_no_form_has_and_a_reason_that_no_record_holds_give_no_order() {
+        let unknown = decided("approve", "F-1", "why");
+        assert_eq!(unknown, Err("the page has no such decision".to_owned()));
+        let unnamed = decided("hold", "", "why").expect_err("no thread");
+        assert!(unnamed.starts_with("the thread: "), "{unnamed}");
+        let reason = format!("the reason has to be 1 to {TEXT_MAX} characters on one line");
+        for unfit in [" ", "a\nb", &"x".repeat(TEXT_MAX + 1)] {
+            let refused = decided("cancel", "", unfit);
+            assert_eq!(refused.as_ref(), Err(&reason), "{unfit:?}");
+        }
+    }
+}

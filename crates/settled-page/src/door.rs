@@ -180,8 +180,43 @@ mod tests {
     #[test]
     fn secrets_are_the_same_only_if_they_are() {
         assert!(is_same("abc", "abc"));
-        for other in ["abd", "ab", "abcd", ""] {
+        for other in ["abd", "bac", "ab", "abcd", ""] {
             assert!(!is_same("abc", other), "{other}");
         }
+    }
+
+    #[test]
+    fn a_stale_socket_is_removed_and_no_other_file_nor_a_socket_in_use() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let (socket, file) = (directory.path().join("s"), directory.path().join("f"));
+        let listener = std::os::unix::net::UnixListener::bind(&socket).expect("a socket");
+        std::fs::write(&file, "mine").expect("a file");
+        let kind = |path| remove_stale(path).map_err(|error| error.kind());
+        assert_eq!(kind(&socket), Err(io::ErrorKind::AddrInUse));
+        assert_eq!(kind(&file), Err(io::ErrorKind::AlreadyExists));
+        drop(listener);
+        assert_eq!(kind(&socket), Ok(()));
+        assert_eq!(kind(&socket), Ok(()));
+        assert!(!socket.exists() && file.exists());
+    }
+
+    #[tokio::test]
+    async fn a_socket_is_its_owners_and_answers_only_to_the_names_it_is_given() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = directory.path().join("page.sock");
+        let listen: Listen = format!("unix:{}", path.display()).parse().expect("one");
+        assert_eq!(listen.to_string(), format!("unix:{}", path.display()));
+        let named = ["reviews.example.org".to_owned()];
+        let door = Door::open(&listen).await.expect("a socket");
+        let mode = path.metadata().expect("a socket").permissions().mode();
+        assert_eq!(mode & 0o777, 0o600);
+        assert_eq!((door.hosts(&named), door.port()), (named.to_vec(), 0));
+        let listen: Listen = "127.0.0.1:0".parse().expect("an address");
+        let door = Door::open(&listen).await.expect("a port");
+        let port = door.port();
+        assert_ne!(port, 0);
+        let [at, local] = [format!("127.0.0.1:{port}"), format!("localhost:{port}")];
+        let all = [at.as_str(), &local, &named[0]];
+        assert_eq!(door.hosts(&named), all);
     }
 }

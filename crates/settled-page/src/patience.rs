@@ -116,6 +116,7 @@ impl<T: AsyncWrite + Unpin> AsyncWrite for Limited<T> {
 #[cfg(test)]
 mod tests {
     use std::future::poll_fn;
+    use std::task::Waker;
 
     use tokio::net::UnixStream;
 
@@ -138,6 +139,21 @@ mod tests {
         let (_silent, ours) = UnixStream::pair().expect("two ends");
         let mut limited = Limited::new(ours, Duration::ZERO);
         assert_eq!(read(&mut limited).await, Err(io::ErrorKind::TimedOut));
+    }
+
+    #[tokio::test]
+    async fn whoever_has_said_nothing_yet_is_waited_for_and_gains_no_time() {
+        let (_silent, ours) = UnixStream::pair().expect("two ends");
+        let mut limited = Limited::new(ours, Duration::from_secs(3_600));
+        let connected = limited.deadline.deadline();
+        for _ in 0..2 {
+            let mut byte = [0];
+            let mut buffer = ReadBuf::new(&mut byte);
+            let mut context = Context::from_waker(Waker::noop());
+            let read = Pin::new(&mut limited).poll_read(&mut context, &mut buffer);
+            assert!(read.is_pending(), "{read:?}");
+            assert_eq!(limited.deadline.deadline(), connected);
+        }
     }
 
     #[tokio::test]

@@ -7,6 +7,7 @@ use axum::http::StatusCode;
 use axum::response::Response;
 use chrono::TimeDelta;
 use cockpit::Follower;
+use inspect::status::row::ReviewRow;
 use maud::Markup;
 use message_schema::id::{AgentName, MessageId};
 
@@ -80,6 +81,46 @@ fn the_reviews_that_are_asked_for_are_listed() {
     assert_eq!(listed("#88 CODEX", ""), ["#88 codex -> claude"]);
     assert_eq!(listed("", "approved").len(), 1);
     assert_eq!(listed("nobody", ""), [""; 0]);
+}
+
+#[test]
+fn a_page_lists_fifty_reviews_and_links_to_the_one_before_and_after() {
+    let root = workspace();
+    let follower = Follower::open(root.path()).expect("a workspace");
+    let look = look(None);
+    let mut overview = follower.overview(look.now, look.spell);
+    let row = overview.status.reviews[0].clone();
+    overview.status.reviews = (1..=120)
+        .map(|n| ReviewRow {
+            review: format!("#{n} claude -> codex"),
+            ..row.clone()
+        })
+        .collect();
+    for (page, first, count, links) in [
+        (0, 1, 50, &[2][..]),
+        (1, 1, 50, &[2]),
+        (2, 51, 50, &[1, 3]),
+        (3, 101, 20, &[2]),
+        (4, 101, 20, &[2]),
+    ] {
+        let asked = Asked {
+            q: "Claude".to_owned(),
+            page,
+            ..Asked::default()
+        };
+        let drawn = overview::page(&overview, &asked, &look).into_string();
+        let rows: Vec<&str> = drawn.split("<tr class=\"row\" ").skip(1).collect();
+        let named = format!("data-review=\"#{first} claude");
+        assert!(rows[0].starts_with(&named), "page {page}: {}", rows[0]);
+        assert_eq!(rows.len(), count, "page {page}");
+        let linked: Vec<String> = (1..=9)
+            .map(|n| (n, format!("/?q=Claude&amp;phase=&amp;page={n}#reviews")))
+            .filter(|(_, link)| drawn.contains(link))
+            .map(|(n, _): (usize, _)| n.to_string())
+            .collect();
+        let links: Vec<String> = links.iter().map(usize::to_string).collect();
+        assert_eq!(linked, links, "page {page}");
+    }
 }
 
 #[test]

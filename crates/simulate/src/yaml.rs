@@ -113,7 +113,7 @@ mod tests {
 
     #[test]
     fn what_is_written_reads_back_the_same() {
-        let text = "findings:\n  - {id: F-1, severity: P1, lines: 40-45, title: \"a: b # c\", nested: [[1, {}], []]}\n  - id: no\n    repro: |\n      one\n\n       two\n    \"odd key\": ~\n";
+        let text = "findings:\n  - {id: F-1, severity: P1, lines: 40-45, title: \"a: b # c\", nested: [[1, {}], []]}\n  - id: no\n    repro: |\n      one\n\n       two\n    \"odd key\": ~\n    \"# a: key\": ~\n";
         let tree = parse_packet(text.as_bytes()).expect("a mapping");
         let mut out = Writer::default();
         tree.fields()

@@ -85,7 +85,8 @@ mod tests {
     use super::*;
 
     /// Serves one request and returns its first line.
-    fn page(answer: &'static str) -> (String, JoinHandle<String>) {
+    fn page(answer: impl Into<String>) -> (String, JoinHandle<String>) {
+        let answer = answer.into();
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let address = listener.local_addr().expect("an address").to_string();
         let asked = std::thread::spawn(move || {
@@ -121,6 +122,16 @@ mod tests {
         let (address, asked) = page("HTTP/1.0 200 OK\r\n\r\n{\"status\": \"ok\"}");
         assert_eq!(healthz(&address), Ok(()));
         assert_eq!(asked.join().expect("a request"), "GET /healthz HTTP/1.0");
+    }
+
+    #[test]
+    fn the_page_of_a_broker_with_thousands_of_streams_is_read_whole() {
+        let stream = format!("{:a<100}", "");
+        let streams = vec![stream; 20_000];
+        let text = serde_json::json!({"streams": streams}).to_string();
+        let (address, _asked) = page(format!("HTTP/1.0 200 OK\r\n\r\n{text}"));
+        let read = jsz(&address).expect("a page");
+        assert_eq!(read["streams"].as_array().map(Vec::len), Some(20_000));
     }
 
     #[test]

@@ -1137,6 +1137,25 @@ fn all_hosts_judge_by_one_policy() {
 }
 
 #[test]
+fn a_host_that_is_behind_records_nothing_by_an_old_policy_and_takes_that_of_the_log() {
+    let hosts = Hosts::joined();
+    let third = hosts.third();
+    third.done(&["join", &hosts.log("ledger.git"), "--as", "box"]);
+    let config = hosts.tower.config() + "\n[rounds]\nmax = 3\n";
+    fs::write(hosts.tower.0.join("settled.toml"), config).expect("a config");
+    hosts.tower.done(&["policy", "--give", "--by", "ann"]);
+    let told = hosts.laptop.done(&["policy", "--take"]);
+    assert_eq!(told, "[rounds]\nmax = 3\nthis host has the same\n");
+    assert!(hosts.laptop.config().contains("max = 3"));
+    let claim = ["claim", "pi"];
+    let told = third.fails(6, &claim);
+    assert!(told.contains("settled host policy --take"), "{told}");
+    third.done(&["policy", "--take"]);
+    let told = third.done(&claim);
+    assert!(told.starts_with("recorded: "), "{told}");
+}
+
+#[test]
 fn a_default_that_one_host_writes_out_is_no_other_policy() {
     let hosts = Hosts::joined();
     let written = "\n[rounds]\nmax = 2\n";
@@ -1320,6 +1339,63 @@ fn a_remote_that_takes_a_second_to_answer_is_as_good_as_a_fast_one() {
     tower.done_over(&ssh, &["serve", "--once"]);
     laptop.done_over(&ssh, &["serve", "--once"]);
     assert_eq!(laptop.inbox("codex"), ["q1.yaml"]);
+}
+
+#[test]
+fn a_check_says_what_is_well_and_names_a_repository_that_does_not_answer() {
+    let hosts = Hosts::joined();
+    let log = hosts.log("ledger.git");
+    let well = format!(
+        "ok     host tower has joined with the key it has here\n\
+         ok     all hosts judge by the policy in settled.toml\n\
+         ok     {log} answers, with records up to 2; a push is as durable as its server makes it\n"
+    );
+    assert_eq!(hosts.tower.done(&["check"]), well);
+    fs::rename(hosts.path("ledger.git"), hosts.path("away.git")).expect("a new name");
+    let told = hosts.tower.fails(6, &["check"]);
+    assert!(
+        told.contains(&format!("\nwrong  {log} does not answer: ")),
+        "{told}"
+    );
+    assert!(
+        told.contains("\n       fix: repair the network or the repository\n"),
+        "{told}"
+    );
+}
+
+#[test]
+fn output_that_nobody_reads_is_no_failure_and_a_full_disk_is_one() {
+    let hosts = Hosts::just_joined();
+    let list_into = |out: Stdio| {
+        let mut list = Command::new(env!("CARGO_BIN_EXE_settled-host"));
+        list.arg("list").env("SETTLED_ROOT", &hosts.tower.0);
+        list.stdout(out).output().expect("the program runs")
+    };
+    let (reader, writer) = std::io::pipe().expect("a pipe");
+    drop(reader);
+    let unread = list_into(writer.into());
+    assert_eq!(unread.status.code(), Some(0), "{unread:?}");
+    let full = fs::File::options().write(true).open("/dev/full");
+    let full = list_into(full.expect("a device").into());
+    assert_eq!(full.status.code(), Some(1), "{full:?}");
+    let told = String::from_utf8_lossy(&full.stderr);
+    assert!(told.contains("No space left on device"), "{told}");
+}
+
+#[test]
+fn a_run_logs_in_the_form_that_is_asked_for() {
+    let hosts = Hosts::joined();
+    let told = hosts
+        .tower
+        .run(&["serve", "--once", "--log-format", "json"]);
+    let told = String::from_utf8(told.stderr).expect("text");
+    assert!(!told.is_empty());
+    for line in told.lines() {
+        let line: Value = serde_json::from_str(line).expect("a JSON object in each line");
+        assert!(line["level"].is_string(), "{line}");
+    }
+    let told = hosts.tower.fails(2, &["serve", "--log-format", "xml"]);
+    assert!(told.contains("expected text, json or journald"), "{told}");
 }
 
 #[test]

@@ -427,6 +427,8 @@ mod tests {
         let enough = of_size(MESSAGE_BYTES_ENOUGH);
         assert_eq!(enough.state, "ok");
         let kib = MESSAGE_BYTES_ENOUGH / 1024;
+        // Twice a message of 256 KiB and its packet, each written with escapes, and 128 KiB for names.
+        assert_eq!(kib, 1_664);
         let what = format!("the broker takes {kib} KiB at once, which is enough");
         assert!(enough.what.starts_with(&what), "{}", enough.what);
         let less = of_size(MESSAGE_BYTES_ENOUGH - 1);

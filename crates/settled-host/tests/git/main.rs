@@ -350,6 +350,26 @@ fn a_remote_that_takes_longer_than_a_call_waits_answers_the_next_calls() {
 }
 
 #[test]
+fn a_remote_that_is_late_rings_before_it_answers() {
+    let directory = remote_in();
+    let pause = Duration::from_secs(6);
+    let mut log = slow(directory.path(), "one", pause);
+    let (give, rung) = std::sync::mpsc::channel();
+    log.ring(Box::new(move || {
+        // A test that has ended no longer receives.
+        let _ = give.send(());
+    }));
+    let began = Instant::now();
+    let told = log.head();
+    assert!(
+        matches!(told, Err(LogError::Unreachable { .. })),
+        "{told:?}"
+    );
+    rung.recv_timeout(DEADLINE).expect("a ring");
+    assert!(began.elapsed() < pause, "{:?}", began.elapsed());
+}
+
+#[test]
 fn a_push_that_a_remote_refuses_is_known_not_to_have_landed() {
     let directory = remote_in();
     let mut log = slow(directory.path(), "one", Duration::from_millis(1_500));
@@ -363,6 +383,34 @@ fn a_push_that_a_remote_refuses_is_known_not_to_have_landed() {
     assert!(
         matches!(&appended, Err(LogError::Unreachable { why }) if why.contains("hook declined")),
         "{appended:?}"
+    );
+}
+
+#[test]
+fn a_push_that_may_have_landed_is_not_taken_back_by_a_later_refusal() {
+    let directory = remote_in();
+    let mut log = slow(directory.path(), "one", Duration::ZERO);
+    let receive = |script: &str| {
+        let script = format!("#!/bin/sh\n{script}\n");
+        std::fs::write(directory.path().join("receive"), script).expect("a program");
+    };
+    let first = batch(Head::EMPTY, &["a"], "tower");
+    let mut pushed = || {
+        for_some("the push to end", || match log.append(&first) {
+            Ok(Appended::Unknown(why)) if why == "the push is not done yet" => None,
+            other => Some(other),
+        })
+    };
+    receive("exit 1");
+    let told = pushed();
+    assert!(matches!(told, Ok(Appended::Unknown(_))), "{told:?}");
+    receive("exec git receive-pack \"$@\"");
+    let refuse = "printf '#!/bin/sh\\nexit 1\\n' > remote.git/hooks/pre-receive; chmod +x remote.git/hooks/pre-receive";
+    sh(directory.path(), refuse);
+    let told = pushed();
+    assert!(
+        matches!(&told, Ok(Appended::Unknown(why)) if why.contains("hook declined")),
+        "{told:?}"
     );
 }
 

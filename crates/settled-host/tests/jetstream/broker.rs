@@ -59,6 +59,8 @@ pub(crate) struct State {
     pub(crate) refuses: Option<&'static str>,
     /// The number of consumers created so far.
     pub(crate) made: u64,
+    /// The number of times that somebody asked for the next message from a place on.
+    pub(crate) sought: usize,
     /// The lead of its clock, in seconds.
     pub(crate) ahead_s: i64,
     consumers: BTreeMap<String, Consumer>,
@@ -298,6 +300,7 @@ impl State {
         };
         if api.starts_with("STREAM.MSG.GET.") {
             let from = asked["seq"].as_u64().unwrap_or(0);
+            self.sought += usize::from(from > 0);
             let shown = self.shown();
             let found = match asked["last_by_subj"].is_string() {
                 true => shown.last(),

@@ -344,6 +344,44 @@ fn a_leader_of_three_that_has_too_little_is_believed_only_with_a_majority_behind
 }
 
 #[test]
+fn a_host_in_step_hears_that_the_log_lost_its_end() {
+    let bench = BrokerBench::default();
+    let mut log = open(&bench.broker);
+    let put = three(&mut log);
+    let ours = put[2].batch.head();
+    let mut follow = || log.follow(ours).map(|given| given.len());
+    assert_eq!(follow(), Ok(0));
+    bench.broker.state().shown = Some(2);
+    let told = for_some("the loss to be told", || match follow() {
+        Ok(0) => None,
+        other => Some(other),
+    });
+    let log = put[1].batch.head();
+    assert_eq!(told, Err(LogError::RolledBack { log, ours }));
+}
+
+#[test]
+fn a_batch_among_many_is_found_with_few_questions() {
+    let bench = BrokerBench::default();
+    let mut log = open(&bench.broker);
+    let mut heads = vec![Head::EMPTY];
+    for n in 0..64 {
+        let next = batch(heads[n], &[&n.to_string()], "tower");
+        assert_eq!(log.append(&next), Ok(Appended::Committed));
+        heads.push(next.batch.head());
+    }
+    for place in [1, 32, 63] {
+        let mut log = open(&bench.broker);
+        let before = bench.broker.state().sought;
+        let late = batch(heads[place], &["late"], "laptop");
+        assert_eq!(log.append(&late), Ok(Appended::Moved(heads[64])));
+        let sought = bench.broker.state().sought - before;
+        // Six halve the 63 places before the last one, and another one looks behind the batch.
+        assert!(sought <= 7, "place {place}: {sought} questions");
+    }
+}
+
+#[test]
 fn a_heartbeat_is_heard_by_the_hosts_that_listen() {
     let bench = BrokerBench::default();
     let (mut tower, mut laptop) = (open(&bench.broker), open(&bench.broker));
@@ -374,6 +412,17 @@ fn a_broker_that_lets_nobody_in_is_told_from_one_that_is_away() {
         };
         assert!(why.contains("--token, --nkey or --credentials"), "{why}");
     }
+}
+
+#[test]
+fn a_log_is_used_and_dropped_inside_the_runtime_of_somebody_else() {
+    let bench = BrokerBench::default();
+    let mut log = open(&bench.broker);
+    let runtime = tokio::runtime::Builder::new_current_thread().build();
+    runtime.expect("a runtime").block_on(async move {
+        assert_eq!(log.head(), Ok(Head::EMPTY));
+        drop(log);
+    });
 }
 
 #[test]

@@ -294,12 +294,10 @@ fn is_beneath_packets(path: &str) -> bool {
 
 /// Returns a workspace path as a path from the top of the repository.
 fn beneath(root: &str, path: &PacketPath) -> String {
-    let parts = path
-        .as_str()
-        .split('/')
-        .filter(|part| !part.is_empty() && *part != ".");
-    let root = Some(root).filter(|root| !root.is_empty());
-    root.into_iter().chain(parts).collect::<Vec<_>>().join("/")
+    match root {
+        "" => path.to_string(),
+        root => format!("{root}/{path}"),
+    }
 }
 
 fn is_beneath(path: &str, directory: &str) -> bool {

@@ -237,6 +237,53 @@ fn a_message_may_come_from_standard_input() {
 }
 
 #[test]
+fn sarif_says_that_a_file_has_more_violations_than_it_lists() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let finding = "  - {id: F-1, severity: P9, status: open}\n";
+    let packet = "packets/findings/p.yaml";
+    let text = format!("findings:\n{}", finding.repeat(300));
+    lay(directory.path(), packet, &text);
+    let output = run(directory.path(), &["--format", "sarif", packet], "");
+    let told: Value = serde_json::from_str(&stdout(&output)).expect("one document");
+    let run = &told["runs"][0];
+    assert_eq!(run["results"].as_array().map(Vec::len), Some(200));
+    let notes = &run["invocations"][0]["toolExecutionNotifications"];
+    let more = format!("{packet}: there are more violations than this output shows");
+    assert_eq!(notes[0]["message"]["text"], more);
+    assert_eq!(notes.as_array().map(Vec::len), Some(1));
+}
+
+#[test]
+fn a_workspace_has_agents_and_packets_and_a_directory_with_one_of_them_is_in_it() {
+    let root = workspace();
+    fs::write(root.path().join("packets/findings/r1.yaml"), PACKET).expect("written");
+    for name in ["agents", "packets"] {
+        fs::create_dir_all(root.path().join("drafts").join(name)).expect("made");
+        lay(root.path(), "drafts/f.yaml", FEEDBACK);
+        let output = run(root.path(), &["drafts/f.yaml"], "");
+        assert_eq!(output.status.code(), Some(0), "{}", stdout(&output));
+        fs::remove_dir_all(root.path().join("drafts")).expect("made");
+    }
+}
+
+#[test]
+fn nobody_is_waited_for_to_write_to_a_pipe_without_a_name() {
+    let (reader, writer) = std::io::pipe().expect("a pipe");
+    drop(writer);
+    let output = Command::new(env!("CARGO_BIN_EXE_validate-message"))
+        .arg("/dev/stdin")
+        .env_remove("VALIDATE_MESSAGE_FORMAT")
+        .stdin(reader)
+        .output()
+        .expect("the binary runs");
+    assert_eq!(
+        stdout(&output),
+        "/dev/stdin: empty: there is nothing in it\n"
+    );
+    assert_eq!(output.status.code(), Some(1));
+}
+
+#[test]
 fn a_pipe_is_read_to_its_end_and_one_without_a_writer_is_not_waited_for() {
     let directory = tempfile::tempdir().expect("a directory");
     let at = directory.path();

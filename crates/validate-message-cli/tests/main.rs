@@ -4,6 +4,7 @@ mod corpus;
 mod directories;
 mod files;
 mod formats;
+mod hooks;
 mod services;
 mod severity;
 mod staged;

@@ -325,6 +325,12 @@ fn codes_are_listed_and_explained() {
             .map(|code| code.as_str())
             .collect::<Vec<_>>()
     );
+    let table = printed(room.path(), &["list-codes"]);
+    for (code, finder) in [("packet_missing", "file"), ("no_open_request", "daemon")] {
+        let mut lines = table.lines().map(|line| line.split_whitespace());
+        let found = lines.find_map(|mut words| (words.next() == Some(code)).then(|| words.next()));
+        assert_eq!(found, Some(Some(finder)), "{code}: {table}");
+    }
     let page = printed(room.path(), &["explain", "nit_invalid"]);
     assert!(
         page.starts_with("nit_invalid: ")

@@ -9,12 +9,12 @@ use crate::files::{FEEDBACK, NOTE, PACKET};
 const OUTBOX: &str = "agents/codex/outbox";
 
 /// A repository with an empty workspace in its directory `room`.
-struct Repository {
+pub(crate) struct Repository {
     directory: tempfile::TempDir,
 }
 
 impl Repository {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let repository = Self {
             directory: tempfile::tempdir().expect("a directory"),
         };
@@ -22,12 +22,12 @@ impl Repository {
         repository
     }
 
-    fn path(&self) -> &Path {
+    pub(crate) fn path(&self) -> &Path {
         self.directory.path()
     }
 
     /// Returns a command that ignores the machine's settings and any enclosing repository.
-    fn command(&self, program: &str) -> Command {
+    pub(crate) fn command(&self, program: &str) -> Command {
         let mut command = Command::new(program);
         command
             .current_dir(self.path())
@@ -39,7 +39,7 @@ impl Repository {
         command
     }
 
-    fn git(&self, args: &[&str]) {
+    pub(crate) fn git(&self, args: &[&str]) {
         let name = [
             "-c",
             "user.name=a",
@@ -61,7 +61,7 @@ impl Repository {
         );
     }
 
-    fn write(&self, path: &str, text: &str) {
+    pub(crate) fn write(&self, path: &str, text: &str) {
         let path = self.path().join(path);
         fs::create_dir_all(path.parent().expect("a directory")).expect("made");
         fs::write(path, text).expect("written");

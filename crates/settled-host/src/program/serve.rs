@@ -1,6 +1,8 @@
 //! `settled serve` in a workspace that shares its ledger: the same daemon, with a log.
 
 use std::path::Path;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use daemon::mailroom::{MailroomError, Sharing, SharingState};
 use daemon::serve::{self, DaemonError, ServeEnd, ServedOnce, Tally, Until};
@@ -8,6 +10,7 @@ use logs::{self, LogFormat};
 use message_schema::id::AgentName;
 use message_schema::line::escaped;
 use settled_host::place::HostDirectory;
+use spool::SpoolError;
 use views::answer::CommandOutput;
 use views::exit::Exit;
 use views::failure::Failure;
@@ -17,6 +20,10 @@ use workspace::directory;
 use workspace::shell::quoted;
 
 use super::{HostContext, log_summary, member, of_place};
+
+/// For how long a host that begins again waits for the lock: a command may hold it in between.
+const LOCK_WAIT: Duration = Duration::from_secs(30);
+const LOCK_PAUSE: Duration = Duration::from_millis(50);
 
 /// `settled-host serve`
 #[derive(Debug, clap::Args)]
@@ -46,6 +53,7 @@ pub(super) fn run(args: &ServeArgs, context: &HostContext) -> Result<Exit, Failu
         Until::Signal
     };
     let mut before = Tally::default();
+    let mut left_at = None;
     loop {
         let (root, shared) = context.shared()?;
         if args.once {
@@ -62,10 +70,23 @@ pub(super) fn run(args: &ServeArgs, context: &HostContext) -> Result<Exit, Failu
             Ok(ServeEnd::Stopped) => return Ok(Exit::Ok),
             Ok(ServeEnd::OtherHomes) => {
                 tracing::info!("agents came home or left; beginning again with their mail");
+                left_at = Some(Instant::now());
+            }
+            Err(error) if is_lent(&error, left_at.map(|at| at.elapsed())) => {
+                thread::sleep(LOCK_PAUSE);
             }
             Err(error) => return Err(failure(&error, root)),
         }
     }
+}
+
+/// Returns whether a command has the lock that this host gave back so long ago.
+fn is_lent(error: &DaemonError, given_back: Option<Duration>) -> bool {
+    let is_locked = matches!(
+        error,
+        DaemonError::Mailroom(MailroomError::Spool(SpoolError::Locked { .. }))
+    );
+    is_locked && given_back.is_some_and(|ago| ago < LOCK_WAIT)
 }
 
 /// Checks that this host may serve, makes the mailboxes, and starts to follow the log.
@@ -155,4 +176,25 @@ fn failure(error: &DaemonError, root: &Path) -> Failure {
         DaemonError::Mailroom(_) | DaemonError::Setup(_) => Exit::Failed,
     };
     Failure::new(exit, error)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_lock_that_this_host_gave_back_a_short_time_ago_is_waited_for() {
+        let failed = |spool| DaemonError::Mailroom(MailroomError::Spool(spool));
+        let locked = || {
+            failed(SpoolError::Locked {
+                lock: "lock".into(),
+                pid: None,
+            })
+        };
+        assert!(is_lent(&locked(), Some(Duration::ZERO)));
+        assert!(!is_lent(&locked(), Some(LOCK_WAIT)));
+        assert!(!is_lent(&locked(), None), "another daemon serves");
+        let other = failed(SpoolError::NotContradicted);
+        assert!(!is_lent(&other, Some(Duration::ZERO)));
+    }
 }

@@ -14,7 +14,7 @@ use settled_tests::rust_source::sources;
 use settled_tests::{list, read, repository, write};
 
 /// Each room with the rooms it is built on. It may also use the rooms below these.
-const EDGES: [(&str, &[&str]); 35] = [
+const EDGES: [(&str, &[&str]); 36] = [
     ("message-schema", &[]),
     ("git", &["message-schema"]),
     ("validate-message", &["message-schema"]),
@@ -44,7 +44,8 @@ const EDGES: [(&str, &[&str]); 35] = [
     // A run gets a worktree of its own.
     ("runner", &["message-schema", "spool", "git"]),
     ("logs", &["workspace"]),
-    ("daemon", &["mailbox", "runner"]),
+    ("file-events", &["spool"]),
+    ("daemon", &["mailbox", "runner", "file-events"]),
     ("pair", &["daemon"]),
     ("screen", &["workspace"]),
     ("demo", &["workspace"]),
@@ -129,7 +130,6 @@ const FLOORS: [(&str, &[&[&str]]); 4] = [
                 "step",
                 "supervisor",
                 "validation",
-                "watch",
             ],
             &["docket", "shared_ledger", "unknown_sender"],
             &["housekeeping", "sweeping"],

@@ -19,4 +19,3 @@ mod supervisor;
 mod sweeping;
 mod unknown_sender;
 pub mod validation;
-pub mod watch;

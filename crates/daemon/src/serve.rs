@@ -13,6 +13,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
+use file_events::Watch;
 use spool::{Os, SpoolError};
 use tokio::sync::Notify;
 use workspace::clock::{Clock, Moment};
@@ -27,7 +28,6 @@ use crate::mailroom::{Mailroom, MailroomError, Pass, Sharing};
 use crate::metrics::Exporter;
 use crate::schedule::{Duty, Schedule};
 use crate::supervisor::Supervisor;
-use crate::watch::Watch;
 
 /// The interval between two sweeps, in milliseconds.
 const SWEEP_MS: u64 = if cfg!(target_os = "linux") {
@@ -59,7 +59,7 @@ const STEP_TIME: Duration = Duration::from_millis(8);
 const RUNTIME_FILES: usize = 8;
 
 /// The number of files that a pass over one agent's mail and a checkpoint beside it have open at once, with some to spare.
-const PASS_FILES: usize = 14;
+const PASS_FILES: usize = 11;
 
 /// An error that stops the daemon.
 #[derive(Debug, thiserror::Error)]

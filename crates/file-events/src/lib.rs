@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
+pub use notify::Error;
 use notify::event::{
     AccessKind, AccessMode, CreateKind, EventKind, ModifyKind, RemoveKind, RenameMode,
 };
@@ -117,7 +118,7 @@ struct FileHint {
 impl Watch {
     /// Starts watching for files that are wanted. Without events (exhausted watches, unusual file systems) the sweep does
     /// all the work, and the error says why delivery is slower.
-    pub fn start(is_wanted: IsWanted) -> (Self, Result<(), notify::Error>) {
+    pub fn start(is_wanted: IsWanted) -> (Self, Result<(), Error>) {
         let mut watch = Self {
             board: Arc::new(Board::new(is_wanted)),
             ..Self::blind()
@@ -141,7 +142,7 @@ impl Watch {
     /// Watches the directory at this path, also if another one has taken its place; costs one look if nothing changed.
     /// True if the watch is new: the next sweep finds what was written before. A directory that is missing, is a link,
     /// or cannot be watched is left to the sweep.
-    pub fn keep(&mut self, directory: &Path) -> Result<bool, notify::Error> {
+    pub fn keep(&mut self, directory: &Path) -> Result<bool, Error> {
         match &mut self.watcher {
             Some(watcher) => watch_if_new(watcher, &self.board, directory),
             None => Ok(false),
@@ -152,7 +153,7 @@ impl Watch {
     /// directory. While it is hushed, its events are read in turn with the calls of [`Watch::take`], many at a time: a
     /// thread that the kernel wakes for each of 50 000 events a second takes a core that others need. What the queue has
     /// no room for is lost without a sweep, so this is for directories that no sweep lists.
-    pub fn keep_apart(&mut self, directory: &Path) -> Result<bool, notify::Error> {
+    pub fn keep_apart(&mut self, directory: &Path) -> Result<bool, Error> {
         match &mut self.apart {
             Some(watcher) => watch_if_new(watcher, &self.board, directory),
             None => self.keep(directory),
@@ -201,7 +202,7 @@ fn watch_if_new(
     watcher: &mut RecommendedWatcher,
     board: &Board,
     directory: &Path,
-) -> Result<bool, notify::Error> {
+) -> Result<bool, Error> {
     // A link could make the daemon watch a place outside this workspace.
     let Some(data) = directory
         .symlink_metadata()
@@ -241,7 +242,7 @@ impl Board {
     }
 
     /// Starts a watcher that pins its hints here.
-    fn watcher(self: &Arc<Self>) -> Result<RecommendedWatcher, notify::Error> {
+    fn watcher(self: &Arc<Self>) -> Result<RecommendedWatcher, Error> {
         let board = Arc::clone(self);
         let config = Config::default().with_event_kinds(KINDS);
         let pin = move |event| {
@@ -251,7 +252,7 @@ impl Board {
     }
 
     /// Starts a watcher for what is kept apart.
-    fn watcher_apart(self: &Arc<Self>) -> Result<RecommendedWatcher, notify::Error> {
+    fn watcher_apart(self: &Arc<Self>) -> Result<RecommendedWatcher, Error> {
         let board = Arc::clone(self);
         let config = Config::default().with_event_kinds(KINDS);
         let mut works_until = Instant::now();
@@ -260,7 +261,7 @@ impl Board {
     }
 
     /// Pins an event of what is kept apart, and pauses if its directory is hushed.
-    fn pin_apart(&self, event: Result<notify::Event, notify::Error>, works_until: &mut Instant) {
+    fn pin_apart(&self, event: Result<notify::Event, Error>, works_until: &mut Instant) {
         if !event.as_ref().is_ok_and(|event| !event.need_rescan()) {
             return;
         }
@@ -297,7 +298,7 @@ impl Board {
     }
 
     /// Runs on the watcher's thread, whose queue overflows if this is slow: it only takes notes.
-    fn pin(&self, event: Result<notify::Event, notify::Error>) -> Ring {
+    fn pin(&self, event: Result<notify::Event, Error>) -> Ring {
         let mut pinned = self.pinned();
         let ring = match event {
             Ok(event) if !event.need_rescan() => {
@@ -730,13 +731,13 @@ mod tests {
         let mut watch = Watch::blind();
         let begun = Instant::now();
         let mut works_until = begun;
-        let mut pin = |watch: &Watch, event: Result<Event, notify::Error>| {
+        let mut pin = |watch: &Watch, event: Result<Event, Error>| {
             watch.board.pin_apart(event, &mut works_until);
             works_until
         };
         let overflow = Event::new(EventKind::Other).set_flag(Flag::Rescan);
         pin(&watch, Ok(overflow));
-        pin(&watch, Err(notify::Error::generic("no events")));
+        pin(&watch, Err(Error::generic("no events")));
         assert_eq!(watch.take(10, None), Seen::default());
         let hush = |directory: &str| watch.board.pinned().hushed.insert(directory.into());
         hush("/other");

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
+use file_events::Watch;
 use message_schema::id::AgentName;
 use spool::{FileName, SpoolError, dirs};
 use workspace::clock::Moment;
@@ -11,7 +12,6 @@ use workspace::error::chain;
 use super::{Daemon, SWEEP_MS};
 use crate::docket::on_the_roll;
 use crate::schedule::Duty;
-use crate::watch::Watch;
 
 /// The pause between two sweeps is this many times as long as a sweep, up to the maximum below, in milliseconds.
 const SWEEP_PAUSE: u64 = 30;
@@ -156,7 +156,7 @@ pub(super) fn watch_outbox(
 }
 
 /// Warns if a directory cannot be watched.
-fn warn_unwatched(directory: &Path, kept: Result<bool, notify::Error>) {
+fn warn_unwatched(directory: &Path, kept: Result<bool, file_events::Error>) {
     if let Err(error) = kept {
         tracing::warn!(directory = %directory.display(), error = %chain(&error), "not watched; the sweep finds everything");
     }

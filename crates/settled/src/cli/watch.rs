@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use chrono::{DateTime, Utc};
 use cockpit::{Follower, Overview, ReviewDetail};
-use daemon::watch::Watch;
+use file_events::Watch;
 use message_schema::id::PrNumber;
 use review::Which;
 use serde::Serialize;

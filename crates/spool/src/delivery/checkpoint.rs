@@ -235,33 +235,31 @@ impl Touched {
 impl Begun {
     /// Makes the work done durable, then notes that in the cursors. Hurries once somebody waits for it.
     pub(crate) fn sync(mut self, root: &OpenRoot, is_awaited: &AtomicBool) -> SyncOutcome {
-        let mut noted = Vec::new();
-        let mut without_cursor = Vec::new();
-        match self.sync_and_note(root, is_awaited, &mut noted, &mut without_cursor) {
-            Ok(closed) => SyncOutcome {
-                left: self.touched.left(&|lane| is_held(&closed, lane)),
-                result: closed
-                    .into_iter()
-                    .next()
-                    .map_or(Ok(()), |(_, error)| Err(error)),
-                noted,
-                without_cursor,
-            },
-            Err(error) => SyncOutcome {
-                left: self.touched,
-                result: Err(error),
-                noted,
-                without_cursor,
-            },
+        let mut outcome = SyncOutcome {
+            result: Ok(()),
+            left: Touched::default(),
+            noted: Vec::new(),
+            without_cursor: Vec::new(),
+        };
+        match self.sync_and_note(root, is_awaited, &mut outcome) {
+            Ok(closed) => {
+                outcome.left = self.touched.left(&|lane| is_held(&closed, lane));
+                let first = closed.into_iter().next();
+                outcome.result = first.map_or(Ok(()), |(_, error)| Err(error));
+            }
+            Err(error) => {
+                outcome.left = self.touched;
+                outcome.result = Err(error);
+            }
         }
+        outcome
     }
 
     fn sync_and_note(
         &mut self,
         root: &OpenRoot,
         is_awaited: &AtomicBool,
-        noted: &mut Vec<DurableNote>,
-        without_cursor: &mut Vec<Lane>,
+        outcome: &mut SyncOutcome,
     ) -> Result<Vec<Closed>, SpoolError> {
         let closed = self.touched.sync(root, is_awaited)?;
         // A kill from here on leaves some cursors out of date. After a power cut the next start then looks for files
@@ -272,9 +270,9 @@ impl Begun {
                 continue;
             }
             if note.write(root, &dir)? {
-                noted.push(note);
+                outcome.noted.push(note);
             } else {
-                without_cursor.push(note.lane);
+                outcome.without_cursor.push(note.lane);
             }
         }
         if self.touched.cursors_made {

@@ -462,16 +462,15 @@ impl Lanes {
                 queue.progress.turn = note.slot.other();
             }
         }
-        let lanes = outcome.without_cursor.into_iter();
-        let made = lanes.map(|lane| match self.queues.get(&lane) {
-            Some(queue) => {
+        let mut result = outcome.result;
+        for lane in outcome.without_cursor {
+            if let Some(queue) = self.queues.get(&lane) {
+                let made = queue.open_cursor_file(root, &mut self.touched);
                 self.touched.lanes.insert(lane);
-                queue.open_cursor_file(root, &mut self.touched).map(|_| ())
+                result = result.and(made.map(drop));
             }
-            None => Ok(()),
-        });
-        let made = made.fold(Ok(()), Result::and);
-        outcome.result.and(made)
+        }
+        result
     }
 
     /// Lists the parked lanes.

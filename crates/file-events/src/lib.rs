@@ -123,9 +123,14 @@ impl Watch {
             board: Arc::new(Board::new(is_wanted)),
             ..Self::blind()
         };
-        let started = watch.board.watcher().map(|watcher| {
+        let pin = |board: &Board, event| {
+            board.pin(event);
+        };
+        let started = watch.board.watcher(pin).map(|watcher| {
             watch.watcher = Some(watcher);
-            watch.apart = watch.board.watcher_apart().ok();
+            let mut works_until = Instant::now();
+            let pin = move |board: &Board, event| board.pin_apart(event, &mut works_until);
+            watch.apart = watch.board.watcher(pin).ok();
         });
         (watch, started)
     }
@@ -241,23 +246,14 @@ impl Board {
         }
     }
 
-    /// Starts a watcher that pins its hints here.
-    fn watcher(self: &Arc<Self>) -> Result<RecommendedWatcher, Error> {
+    /// Starts a watcher that pins its events here.
+    fn watcher(
+        self: &Arc<Self>,
+        mut pin: impl FnMut(&Self, Result<notify::Event, Error>) + Send + 'static,
+    ) -> Result<RecommendedWatcher, Error> {
         let board = Arc::clone(self);
         let config = Config::default().with_event_kinds(KINDS);
-        let pin = move |event| {
-            board.pin(event);
-        };
-        RecommendedWatcher::new(pin, config)
-    }
-
-    /// Starts a watcher for what is kept apart.
-    fn watcher_apart(self: &Arc<Self>) -> Result<RecommendedWatcher, Error> {
-        let board = Arc::clone(self);
-        let config = Config::default().with_event_kinds(KINDS);
-        let mut works_until = Instant::now();
-        let pin = move |event| board.pin_apart(event, &mut works_until);
-        RecommendedWatcher::new(pin, config)
+        RecommendedWatcher::new(move |event| pin(&board, event), config)
     }
 
     /// Pins an event of what is kept apart, and pauses if its directory is hushed.
@@ -437,14 +433,16 @@ impl DirectoryHints {
     /// Drops the hint of a file that is new and was removed; returns whether there was one. Of another one somebody may
     /// still wait for the end of its writer. Only Linux tells of all events in their order.
     fn withdraw(&mut self, name: &OsStr) -> bool {
-        let place = self.places.get(name).copied();
-        let hint = place.and_then(|place| self.hints.get(&place));
-        let is_new = hint.is_some_and(|hint| hint.is_new) && cfg!(target_os = "linux");
-        if let Some(place) = place.filter(|_| is_new) {
+        let Some(place) = self.places.get(name).copied() else {
+            return false;
+        };
+        let is_new = self.hints.get(&place).is_some_and(|hint| hint.is_new);
+        let withdraws = is_new && cfg!(target_os = "linux");
+        if withdraws {
             self.places.remove(name);
             self.hints.remove(&place);
         }
-        is_new
+        withdraws
     }
 
     fn take(&mut self, most: usize) -> Vec<(OsString, Hint)> {

@@ -75,6 +75,16 @@ pub enum DaemonError {
     Metrics(#[source] std::io::Error),
 }
 
+impl DaemonError {
+    /// True if another process has the lock of the workspace.
+    pub fn is_locked(&self) -> bool {
+        matches!(
+            self,
+            Self::Mailroom(MailroomError::Spool(SpoolError::Locked { .. }))
+        )
+    }
+}
+
 impl From<SpoolError> for DaemonError {
     fn from(error: SpoolError) -> Self {
         Self::Mailroom(error.into())
@@ -380,20 +390,41 @@ impl<'r> Daemon<'r> {
 
 #[cfg(test)]
 mod tests {
+    use message_schema::id::AgentName;
     use spool::{DiskFault, FaultyDisk};
 
     use super::*;
+
+    /// Makes a workspace of claude and codex.
+    pub(super) fn init(root: &Path) {
+        let agents = ["claude", "codex"].map(|name| AgentName::new(name).expect("a name"));
+        workspace::directory::init(root, &agents).expect("a workspace");
+    }
+
+    /// A daemon that has done nothing yet, in a new workspace of claude and codex.
+    pub(super) fn opened<'r>(root: &Path) -> Daemon<'r> {
+        init(root);
+        Daemon::open(root, None, Arc::default()).expect("a start")
+    }
+
+    /// Writes a question of claude's into its outbox, and returns the path.
+    pub(super) fn write_question(root: &Path, id: &str) -> PathBuf {
+        let text = format!(
+            "id: \"{id}\"\nfrom: claude\nto: codex\ntype: question\npriority: P2\n\
+             created_at_utc: \"2026-02-13T10:00:00Z\"\nsubject: \"Which?\"\nbody: \"?\"\n"
+        );
+        let path = root.join(format!("agents/claude/outbox/{id}.yaml"));
+        std::fs::write(&path, text).expect("a message");
+        path
+    }
 
     #[test]
     fn a_change_in_sent_that_finds_the_disk_full_stops_no_daemon_and_is_recorded_later() {
         const ENOSPC: i32 = 28;
         let root = tempfile::tempdir().expect("a directory");
         let root = root.path();
-        let agents = ["claude", "codex"].map(|name| name.parse().expect("a name"));
-        workspace::directory::init(root, &agents).expect("a workspace");
-        let text = "id: \"q-1\"\nfrom: claude\nto: codex\ntype: question\npriority: P2\n\
-                    created_at_utc: \"2026-02-13T10:00:00Z\"\nsubject: \"Which?\"\nbody: \"?\"\n";
-        std::fs::write(root.join("agents/claude/outbox/q-1.yaml"), text).expect("a message");
+        init(root);
+        write_question(root, "q-1");
         assert_eq!(serve_once(root).expect("its work").accepted, 1);
         let sent = root.join("agents/claude/sent/q-1.yaml");
         std::fs::write(sent, "id: x\n").expect("a file to change");

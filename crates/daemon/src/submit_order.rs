@@ -172,7 +172,7 @@ fn judge_in_its_place(root: &Path) -> Result<bool, DaemonError> {
     }
     match serve::serve_once(root) {
         // A daemon has started meanwhile.
-        Err(DaemonError::Mailroom(MailroomError::Spool(SpoolError::Locked { .. }))) => Ok(false),
+        Err(error) if error.is_locked() => Ok(false),
         Err(error) => Err(error),
         Ok(_) => Ok(true),
     }

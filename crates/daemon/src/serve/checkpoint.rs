@@ -121,19 +121,12 @@ impl Daemon<'_> {
 
 #[cfg(test)]
 mod tests {
-    use message_schema::id::AgentName;
-
+    use super::super::tests::{opened, write_question};
     use super::*;
 
     /// Delivers a question of claude's.
     fn deliver(daemon: &mut Daemon<'_>, id: &str) -> Moment {
-        let text = format!(
-            "id: \"{id}\"\nfrom: claude\nto: codex\ntype: question\npriority: P2\n\
-             created_at_utc: \"2026-02-13T10:00:00Z\"\nsubject: \"Which?\"\nbody: \"?\"\n"
-        );
-        let path = format!("agents/claude/outbox/{id}.yaml");
-        let path = daemon.mailroom.root().join(path);
-        std::fs::write(&path, text).expect("a message");
+        let path = write_question(daemon.mailroom.root(), id);
         let file = std::fs::File::options().write(true).open(path);
         let finished = file.and_then(|file| file.set_modified(std::time::UNIX_EPOCH));
         finished.expect("a time to set");
@@ -152,9 +145,7 @@ mod tests {
     #[test]
     fn what_is_delivered_beside_a_checkpoint_waits_for_a_quiet_moment() {
         let root = tempfile::tempdir().expect("a directory");
-        let agents = ["claude", "codex"].map(|name| AgentName::new(name).expect("a name"));
-        workspace::directory::init(root.path(), &agents).expect("a workspace");
-        let mut daemon = Daemon::open(root.path(), None, Arc::default()).expect("a start");
+        let mut daemon = opened(root.path());
         let now = deliver(&mut daemon, "q-1");
         let look = daemon.checkpoint_beside(now).expect("a checkpoint");
         assert_eq!(look, Some(now.mono + LOOK_MS));

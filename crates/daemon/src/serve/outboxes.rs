@@ -24,8 +24,8 @@ const HINTS_PER_ROUND: usize = 256;
 /// names them.
 const PACKETS_PER_ROUND: usize = 16;
 
-/// For this many milliseconds a directory with many changes that matter little does not wake the daemon: packets of which
-/// several changed at once, or any directory in which a file was removed. It still takes [`HINTS_PER_ROUND`] each time.
+/// The time in milliseconds during which a hushed directory does not wake the daemon: that of the packets if several
+/// changed at once, and any in which somebody removed a file. The daemon then takes up to [`HINTS_PER_ROUND`] hints.
 const HUSHED_MS: u64 = 2;
 
 impl Daemon<'_> {
@@ -165,17 +165,15 @@ fn warn_unwatched(directory: &Path, kept: Result<bool, file_events::Error>) {
 #[cfg(test)]
 mod tests {
     use std::cell::Cell;
-    use std::sync::Arc;
 
+    use super::super::tests::opened;
     use super::*;
 
     #[test]
     fn a_sweep_knows_the_outboxes_there_are_and_the_next_one_is_seconds_later() {
         let root = tempfile::tempdir().expect("a directory");
-        let agents = ["claude", "codex"].map(|name| AgentName::new(name).expect("a name"));
-        workspace::directory::init(root.path(), &agents).expect("a workspace");
         let ready = Cell::new(0);
-        let mut daemon = Daemon::open(root.path(), None, Arc::default()).expect("a start");
+        let mut daemon = opened(root.path());
         daemon.ready = Some(Box::new(|mailroom| {
             ready.set(ready.get() + mailroom.agents().len());
         }));

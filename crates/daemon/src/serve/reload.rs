@@ -69,18 +69,13 @@ impl Daemon<'_> {
 mod tests {
     use std::io::{Read as _, Write as _};
     use std::os::unix::net::UnixStream;
-    use std::sync::Arc;
 
-    use message_schema::id::AgentName;
-
-    use super::*;
+    use super::super::tests::opened;
 
     #[test]
     fn a_config_is_applied_as_a_whole_or_not_at_all_and_a_place_that_is_listened_at_stays_open() {
         let root = tempfile::tempdir().expect("a directory");
-        let agents = ["claude", "codex"].map(|name| AgentName::new(name).expect("a name"));
-        workspace::directory::init(root.path(), &agents).expect("a workspace");
-        let mut daemon = Daemon::open(root.path(), None, Arc::default()).expect("a start");
+        let mut daemon = opened(root.path());
         let mut reload = |config: &str| {
             std::fs::write(root.path().join("settled.toml"), config).expect("a config");
             daemon.reload();

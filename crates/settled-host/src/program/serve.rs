@@ -10,7 +10,6 @@ use logs::{self, LogFormat};
 use message_schema::id::AgentName;
 use message_schema::line::escaped;
 use settled_host::place::HostDirectory;
-use spool::SpoolError;
 use views::answer::CommandOutput;
 use views::exit::Exit;
 use views::failure::Failure;
@@ -82,11 +81,7 @@ pub(super) fn run(args: &ServeArgs, context: &HostContext) -> Result<Exit, Failu
 
 /// Returns whether a command has the lock that this host gave back so long ago.
 fn is_lent(error: &DaemonError, given_back: Option<Duration>) -> bool {
-    let is_locked = matches!(
-        error,
-        DaemonError::Mailroom(MailroomError::Spool(SpoolError::Locked { .. }))
-    );
-    is_locked && given_back.is_some_and(|ago| ago < LOCK_WAIT)
+    error.is_locked() && given_back.is_some_and(|ago| ago < LOCK_WAIT)
 }
 
 /// Checks that this host may serve, makes the mailboxes, and starts to follow the log.
@@ -180,6 +175,8 @@ fn failure(error: &DaemonError, root: &Path) -> Failure {
 
 #[cfg(test)]
 mod tests {
+    use spool::SpoolError;
+
     use super::*;
 
     #[test]

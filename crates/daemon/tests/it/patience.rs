@@ -75,7 +75,7 @@ fn a_message_whose_packet_is_missing_is_given_five_seconds_and_judged_once_it_is
 
     let (room, mut accepting) = waiting();
     room.put("packets/findings/f.yaml", PACKET);
-    // A message that waited comes before those of others that did not, whoever has the turn.
+    // The daemon judges a message that has waited before newer ones, whichever outbox has the turn.
     room.ask("claude", "codex", "q-2");
     assert_eq!(pass(&mut accepting, 20_930).accepted, 2);
     let mut judged = Vec::new();

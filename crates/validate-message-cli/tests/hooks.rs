@@ -4,6 +4,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Output;
 
+use crate::executable::executable;
 use crate::staged::Repository;
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_validate-message");
@@ -31,7 +32,7 @@ fn a_hook_is_written_once_checks_each_commit_and_is_taken_out_again() {
     // The path of the program is a word of the hook's shell.
     let directory = tempfile::tempdir().expect("a directory");
     let program = directory.path().join("it's here");
-    fs::copy(PROGRAM, &program).expect("a program");
+    executable(&program, &fs::read(PROGRAM).expect("a program"));
     let program = program.to_str().expect("a path in UTF-8");
     let install = || hook(&repository, program, &[]);
     let uninstall = || hook(&repository, program, &["--uninstall"]);

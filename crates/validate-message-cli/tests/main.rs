@@ -2,6 +2,8 @@
 
 mod corpus;
 mod directories;
+#[path = "../../../tests/executable.rs"]
+mod executable;
 mod files;
 mod formats;
 mod hooks;

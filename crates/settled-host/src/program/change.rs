@@ -14,6 +14,7 @@ use workspace::config::{SharedLog, is_same_policy};
 use workspace::{directory, orders, users};
 
 use super::member::JudgesBy;
+use super::wait::Wait;
 use super::{HostContext, config, member};
 
 /// Who decides, and why.
@@ -118,7 +119,7 @@ impl DecidedBy {
 
 pub(super) fn claim(args: &ClaimArgs, context: &HostContext) -> Result<Exit, Failure> {
     let (root, shared) = context.shared()?;
-    let claimed = member::record(root, &shared, JudgesBy::OwnPolicy, &|fleet| {
+    let claimed = member::record(root, &shared, context.wait, JudgesBy::OwnPolicy, &|fleet| {
         let is_new = |agent: &&AgentName| fleet.home(agent) != Some(&shared.host);
         let agents: Vec<AgentName> = args.agents.iter().filter(is_new).cloned().collect();
         Ok((!agents.is_empty()).then(|| HostChange::Claimed {
@@ -147,7 +148,7 @@ pub(super) fn move_home(args: &MoveHomeArgs, context: &HostContext) -> Result<Ex
     let (root, shared) = context.shared()?;
     let to = args.to.as_ref().unwrap_or(&shared.host);
     let decision = args.decision.decided()?;
-    let moved = member::record(root, &shared, JudgesBy::OwnPolicy, &|fleet| {
+    let moved = member::record(root, &shared, context.wait, JudgesBy::OwnPolicy, &|fleet| {
         let from = args.from.as_ref().or(fleet.home(&args.agent));
         Ok(Some(HostChange::HomeMoved {
             agent: args.agent.clone(),
@@ -168,7 +169,7 @@ pub(super) fn retire_key(args: &RetireKeyArgs, context: &HostContext) -> Result<
         host: args.host.to_string(),
         decision: args.decision.decided()?,
     };
-    say(context, &record(root, &shared, change)?)
+    say(context, &record(root, &shared, context.wait, change)?)
 }
 
 pub(super) fn policy(args: &PolicyArgs, context: &HostContext) -> Result<Exit, Failure> {
@@ -178,10 +179,10 @@ pub(super) fn policy(args: &PolicyArgs, context: &HostContext) -> Result<Exit, F
             policy: member::policy(root)?,
             decision: args.decision.decided()?,
         };
-        return say(context, &record(root, &shared, change)?);
+        return say(context, &record(root, &shared, context.wait, change)?);
     }
     let fleet = if args.take {
-        let fleet = member::caught_up(root, &shared)?;
+        let fleet = member::caught_up(root, &shared, context.wait)?;
         config::take_policy(root, fleet.policy().unwrap_or_default())?;
         fleet
     } else {
@@ -240,8 +241,15 @@ pub(super) fn leave(args: &LeaveArgs, context: &HostContext) -> Result<Exit, Fai
     };
     // A host whose key is not the fleet's is out already and could record nothing: the name, and the agents at home under
     // it, may be another machine's by now.
-    if member::is_in(root, &shared).map_err(without_log)? {
-        member::record(root, &shared, JudgesBy::CommonPolicy, &retires).map_err(without_log)?;
+    if member::is_in(root, &shared, context.wait).map_err(without_log)? {
+        member::record(
+            root,
+            &shared,
+            context.wait,
+            JudgesBy::CommonPolicy,
+            &retires,
+        )
+        .map_err(without_log)?;
     }
     config::write_log(root, None)?;
     let recorded = format!(
@@ -267,7 +275,12 @@ fn without_log(failure: Failure) -> Failure {
 }
 
 /// Records a change that does not depend on the hosts.
-fn record(root: &Path, shared: &SharedLog, change: HostChange) -> Result<HostChange, Failure> {
+fn record(
+    root: &Path,
+    shared: &SharedLog,
+    wait: Wait,
+    change: HostChange,
+) -> Result<HostChange, Failure> {
     let judges_by = match change {
         // Until the change is recorded, the policy of all hosts applies here too.
         HostChange::PolicyChanged { .. } => JudgesBy::CommonPolicy,
@@ -276,7 +289,7 @@ fn record(root: &Path, shared: &SharedLog, change: HostChange) -> Result<HostCha
         | HostChange::HomeMoved { .. }
         | HostChange::KeyRetired { .. } => JudgesBy::OwnPolicy,
     };
-    member::record(root, shared, judges_by, &|_| Ok(Some(change.clone())))?;
+    member::record(root, shared, wait, judges_by, &|_| Ok(Some(change.clone())))?;
     Ok(change)
 }
 

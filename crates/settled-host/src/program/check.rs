@@ -17,7 +17,7 @@ use workspace::index::LedgerIndex;
 use workspace::operator_alerts::{self, AlertKind};
 use workspace::shell::settled;
 
-use super::log_summary::patiently;
+use super::wait::Wait;
 use super::{HostContext, member};
 
 /// The default port of a broker's monitoring page.
@@ -69,7 +69,7 @@ pub(super) fn run(args: &CheckArgs, context: &HostContext) -> Result<Exit, Failu
                     findings.push(of_size(founded.message_bytes_max));
                     let log = own.open(&shared);
                     let log = log.map_err(|error| super::of_place(&error))?;
-                    followed = Some(follows(log, mirror));
+                    followed = Some(follows(log, mirror, context.wait));
                 }
                 Err(error) => {
                     let fix = "repair the network or the broker; if the broker lost its stream, settled host republish makes it again";
@@ -96,7 +96,7 @@ pub(super) fn run(args: &CheckArgs, context: &HostContext) -> Result<Exit, Failu
         }
         LogPlace::Repository(repository) => {
             let log = own.open(&shared);
-            let end = match log.map(|log| follows(log, mirror)) {
+            let end = match log.map(|log| follows(log, mirror, context.wait)) {
                 Ok(end) => end,
                 Err(error) => Err(LogError::Unreachable {
                     why: error.to_string(),
@@ -259,15 +259,15 @@ fn mirror(root: &Path) -> Result<Head, Failure> {
 }
 
 /// The end of a log that continues this host's ledger.
-fn follows(mut log: Box<dyn Log>, mirror: Head) -> Result<Head, LogError> {
-    let end = patiently(|| log.head())?;
+fn follows(mut log: Box<dyn Log>, mirror: Head, wait: Wait) -> Result<Head, LogError> {
+    let end = wait.answer(|| log.head())?;
     if end.seq < mirror.seq {
         return Err(LogError::RolledBack {
             log: end,
             ours: mirror,
         });
     }
-    patiently(|| log.follow(mirror))?;
+    wait.answer(|| log.follow(mirror))?;
     Ok(end)
 }
 

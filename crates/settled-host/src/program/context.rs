@@ -18,10 +18,14 @@ use workspace::config::{Config, SharedLog};
 use workspace::directory;
 use workspace::shell::quoted;
 
+use super::wait::Wait;
+
 /// The workspace, and the format of the output.
 pub(super) struct HostContext {
     pub(super) root: Option<PathBuf>,
     pub(super) is_json: bool,
+    /// How long a command waits for the log.
+    pub(super) wait: Wait,
 }
 
 impl HostContext {

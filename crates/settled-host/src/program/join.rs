@@ -8,7 +8,7 @@ mod checks;
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::Instant;
 
 use daemon::mailroom::Sharing;
 use fleet::Fleet;
@@ -26,8 +26,9 @@ use workspace::shell::quoted;
 
 use self::checks::{JoinTarget, PlannedJoin};
 use super::log_summary::summarize;
-use super::member::{self, Member, PATIENCE};
+use super::member::{self, Member};
 use super::republish::put_back;
+use super::wait::Wait;
 use super::{HostContext, config, load, local, of_log, of_place, shared_log};
 
 /// The default name of the workspace in a log.
@@ -121,7 +122,7 @@ pub(super) fn run(args: &JoinArgs, context: &HostContext) -> Result<Exit, Failur
     let (began, took_policy) = (planned.is_first, planned.takes_policy.is_some());
     let kept_key = args.new_key && planned.has_joined;
     let shared = &asked.shared;
-    let recorded = record(args, root, &asked, planned);
+    let recorded = record(args, context, &asked, planned);
     let (fleet, records) = recorded.inspect_err(|_| drop(own.withdraw()))?;
     let agents: Vec<AgentName> = fleet.agents().cloned().collect();
     // An agent of another host needs a mailbox here too, so that mail can be addressed to it.
@@ -152,7 +153,7 @@ pub(super) fn run(args: &JoinArgs, context: &HostContext) -> Result<Exit, Failur
 /// does not have takes them back.
 fn record(
     args: &JoinArgs,
-    root: &Path,
+    context: &HostContext,
     JoinTarget { shared, before }: &JoinTarget,
     planned: PlannedJoin,
 ) -> Result<(Fleet, u64), Failure> {
@@ -168,10 +169,11 @@ fn record(
         after,
         takes_policy,
     } = planned;
+    let (root, wait) = (context.root()?, context.wait);
     let own = HostDirectory::joining(root);
     make_workspace(root, &args.agents)?;
     if is_first {
-        bring_ledger(root, shared, &key, &mut *log, summary.end)?;
+        bring_ledger(context, shared, &key, (&mut *log, summary.end))?;
     }
     let settings = config::text(root)?;
     if let Some(policy) = &takes_policy {
@@ -196,10 +198,10 @@ fn record(
         join: member::join_command(root, shared),
         keys: Box::new(key),
     };
-    let mut member = Member::open_to_join(root, sharing)?;
+    let mut member = Member::open_to_join(root, sharing, wait)?;
     let recorded = member.follow(summary.end).and_then(|()| {
-        member.record_while(&|_| Ok(Some(joined.clone())), |elapsed| {
-            answer.may_change(elapsed)
+        member.record_while(&|_| Ok(Some(joined.clone())), |since| {
+            answer.may_change(since, wait)
         })
     });
     let (fleet, records) = (member.fleet(), member.records());
@@ -210,7 +212,9 @@ fn record(
         }
         return Err(match answer.failure() {
             Some(answered) => answered,
-            None if is_first && is_begun_by_another(&own, shared, &public) => began_meanwhile(),
+            None if is_first && is_begun_by_another(&own, shared, &public, wait) => {
+                began_meanwhile()
+            }
             None => failure,
         });
     }
@@ -372,11 +376,11 @@ fn leave_no_trace(own: &HostDirectory, is_new: bool, root: &Path, has_root: bool
 }
 
 /// True if a log that was empty when this host read it has another first host now.
-fn is_begun_by_another(own: &HostDirectory, shared: &SharedLog, key: &str) -> bool {
+fn is_begun_by_another(own: &HostDirectory, shared: &SharedLog, key: &str, wait: Wait) -> bool {
     let founder = own
         .join(shared)
         .ok()
-        .and_then(|mut log| summarize(&mut *log).ok()?.founder);
+        .and_then(|mut log| summarize(&mut *log, wait).ok()?.founder);
     founder.is_some_and(|founder| founder.key != key)
 }
 
@@ -411,9 +415,13 @@ impl LastAnswer {
     }
 
     /// True if another try may get another answer. One that is still out is waited for: it says whether this host has joined.
-    fn may_change(&self, elapsed: Duration) -> bool {
-        let patience = PATIENCE * if self.may_have_taken() { 2 } else { 1 };
-        !self.is_final() && elapsed < patience
+    fn may_change(&self, since: Instant, wait: Wait) -> bool {
+        let wait = if self.may_have_taken() {
+            wait.twice()
+        } else {
+            wait
+        };
+        !self.is_final() && !wait.is_over(since)
     }
 
     /// True if the log may have the batch, or take it late.
@@ -490,16 +498,15 @@ impl Log for AnsweredLog {
 
 /// Puts the records of this host's ledger into an empty log.
 fn bring_ledger(
-    root: &Path,
+    context: &HostContext,
     SharedLog {
         workspace, host, ..
     }: &SharedLog,
     key: &HostKey,
-    log: &mut dyn Log,
-    end: Head,
+    (log, end): (&mut dyn Log, Head),
 ) -> Result<(), Failure> {
-    let mut local = local(root, host)?;
-    put_back(&mut local, log, end, (workspace, host, key))
+    let mut local = local(context.root()?, host)?;
+    put_back(&mut local, log, end, (workspace, host, key), context.wait)
         .map(drop)
         .map_err(|error| of_log(&error))
 }

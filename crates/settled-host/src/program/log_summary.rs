@@ -1,22 +1,15 @@
 //! Reads a log from its first batch to its end, before this host writes anything: which host began it, and the current
 //! hosts and homes. Signatures and rules are checked later, when the batches are taken over.
 
-use std::io::Write as _;
 use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
 
 use fleet::Fleet;
-use message_schema::line::escaped;
 use review::{HostChange, JoinedHost};
-use settled_host::{is_missing, is_unresolved};
 use spool::log::{Head, Log, LogError, Signed};
 use workspace::index;
 
-/// The time limit of retries while a person waits.
-const PATIENCE: Duration = Duration::from_secs(20);
-
-/// The time after which that person hears what is waited for.
-const TOLD: Duration = Duration::from_millis(800);
+use super::wait::Wait;
 
 /// The pause between two tries.
 const PAUSE: Duration = Duration::from_millis(20);
@@ -32,14 +25,14 @@ pub(super) struct LogSummary {
 }
 
 /// Reads a whole log.
-pub(super) fn summarize(log: &mut dyn Log) -> Result<LogSummary, LogError> {
-    let end = end_of_new(log)?;
+pub(super) fn summarize(log: &mut dyn Log, wait: Wait) -> Result<LogSummary, LogError> {
+    let end = wait.end_of_new(log)?;
     let mut summary = LogSummary {
         end,
         founder: None,
         fleet: Fleet::default(),
     };
-    for_each_batch(log, end, |signed| {
+    for_each_batch(log, end, wait, |signed| {
         for entry in signed.batch.entries() {
             summary.note(entry);
         }
@@ -52,13 +45,14 @@ pub(super) fn summarize(log: &mut dyn Log) -> Result<LogSummary, LogError> {
 pub(super) fn for_each_batch(
     log: &mut dyn Log,
     end: Head,
+    wait: Wait,
     mut visit: impl FnMut(&Signed) -> ControlFlow<()>,
 ) -> Result<(), LogError> {
     let (mut at, mut since) = (Head::EMPTY, Instant::now());
     while at.seq < end.seq {
-        let batches = patiently(|| log.follow(at))?;
+        let batches = wait.answer(|| log.follow(at))?;
         if batches.is_empty() {
-            if since.elapsed() > PATIENCE {
+            if wait.is_over(since) {
                 let why = format!("record {} did not arrive in time", at.seq + 1);
                 return Err(LogError::Unreachable { why });
             }
@@ -105,49 +99,6 @@ impl LogSummary {
     }
 }
 
-/// The end of a log that a person has just named. One that does not exist, or whose name has no address, is answered at once.
-pub(super) fn end_of_new(log: &mut dyn Log) -> Result<Head, LogError> {
-    retrying(
-        || log.head(),
-        |error| error.is_retryable() && !is_missing(error) && !is_unresolved(error),
-        say_waits,
-    )
-}
-
-/// Retries for a while if the log cannot be reached.
-pub(super) fn patiently<T>(ask: impl FnMut() -> Result<T, LogError>) -> Result<T, LogError> {
-    retrying(ask, LogError::is_retryable, say_waits)
-}
-
-/// Says to the person why nothing happens.
-fn say_waits(error: &LogError) {
-    let error = escaped(&error.to_string());
-    let text = format!("settled host: {error}; waiting for it, at most {PATIENCE:?}\n");
-    // Nobody may be there to read it.
-    let _ = std::io::stderr().write_all(text.as_bytes());
-}
-
-fn retrying<T>(
-    mut ask: impl FnMut() -> Result<T, LogError>,
-    may_pass: impl Fn(&LogError) -> bool,
-    tell: impl FnOnce(&LogError),
-) -> Result<T, LogError> {
-    let (since, mut tell) = (Instant::now(), Some(tell));
-    loop {
-        match ask() {
-            Err(error) if may_pass(&error) && since.elapsed() < PATIENCE => {
-                if since.elapsed() >= TOLD
-                    && let Some(tell) = tell.take()
-                {
-                    tell(&error);
-                }
-                std::thread::sleep(PAUSE);
-            }
-            done => return done,
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use log_suite::{Shared, Weather, fixture};
@@ -171,36 +122,13 @@ mod tests {
 
     #[test]
     fn a_log_is_read_to_its_end_whatever_the_weather() {
-        let summary = summarize(&mut log_of(&[&["one"], &["two", "three"], &["four"]]));
+        let wait: Wait = "20".parse().expect("seconds");
+        let summary = summarize(&mut log_of(&[&["one"], &["two", "three"], &["four"]]), wait);
         let summary = summary.expect("a log");
         assert_eq!(summary.end.seq, 4);
         assert!(summary.founder.is_none());
         assert!(summary.fleet.is_empty() && summary.beginning().is_empty());
-        let empty = super::summarize(&mut log_of(&[])).expect("an empty log");
+        let empty = summarize(&mut log_of(&[]), wait).expect("an empty log");
         assert_eq!(empty.end, Head::EMPTY);
-    }
-
-    #[test]
-    fn what_may_pass_is_asked_again_and_what_stays_is_told() {
-        let mut asked = 0;
-        let told = patiently(|| {
-            asked += 1;
-            match asked {
-                3 => Ok(asked),
-                _ => Err(LogError::Unreachable {
-                    why: "x".to_owned(),
-                }),
-            }
-        });
-        assert_eq!(told, Ok(3));
-        let mut asked = 0;
-        let denied = || LogError::Denied {
-            why: "x".to_owned(),
-        };
-        let told: Result<(), _> = patiently(|| {
-            asked += 1;
-            Err(denied())
-        });
-        assert_eq!((told, asked), (Err(denied()), 1));
     }
 }

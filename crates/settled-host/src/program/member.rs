@@ -22,10 +22,8 @@ use workspace::config::{self, SharedLog};
 use workspace::index::LedgerIndex;
 use workspace::shell::{quoted, settled};
 
+use super::wait::Wait;
 use super::{log_summary, of_place};
-
-/// The time limit for following the log, and for recording a change.
-pub(super) const PATIENCE: Duration = Duration::from_secs(30);
 
 /// The option of a join with another key, behind its words.
 const NEW_KEY: &str = " --new-key";
@@ -72,7 +70,7 @@ pub(super) fn holds_its_key(
 
 /// True if this host is a member that can record its own retirement. Fails if other hosts count on it and it cannot: it
 /// has lost its key, or the log has its join and this ledger does not, as a join leaves it that got no answer.
-pub(super) fn is_in(root: &Path, shared: &SharedLog) -> Result<bool, Failure> {
+pub(super) fn is_in(root: &Path, shared: &SharedLog, wait: Wait) -> Result<bool, Failure> {
     let host = &shared.host;
     let key = match key(root, shared) {
         Err(_) if !HostDirectory::of(root).key().exists() => None,
@@ -84,8 +82,8 @@ pub(super) fn is_in(root: &Path, shared: &SharedLog) -> Result<bool, Failure> {
             checked => return Ok(checked.is_ok()),
         }
     }
-    let (mut log, _) = log_and_end(root, shared)?;
-    let summary = log_summary::summarize(&mut *log).map_err(|error| super::of_log(&error))?;
+    let (mut log, _) = log_and_end(root, shared, wait)?;
+    let summary = log_summary::summarize(&mut *log, wait).map_err(|error| super::of_log(&error))?;
     let known = summary.fleet.key(host);
     let mut others = summary.fleet.members();
     match (key, known) {
@@ -171,6 +169,7 @@ pub(super) type Choice<'c> = &'c dyn Fn(&Fleet) -> Result<Option<HostChange>, Fa
 pub(super) fn record(
     root: &Path,
     shared: &SharedLog,
+    wait: Wait,
     judges_by: JudgesBy,
     choose: Choice<'_>,
 ) -> Result<Option<HostChange>, Failure> {
@@ -181,9 +180,9 @@ pub(super) fn record(
         check_key(root, shared, &fleet)?;
         return order(root, shared, &fleet, choose);
     }
-    let (log, end) = log_and_end(root, shared)?;
+    let (log, end) = log_and_end(root, shared, wait)?;
     let sharing = sharing(root, shared, log, fleet.clone())?;
-    let mut member = match Member::try_open(root, sharing, judges_by) {
+    let mut member = match Member::try_open(root, sharing, wait, judges_by) {
         // A daemon that restarted for the changed homes serves again.
         Err(MailroomError::Spool(SpoolError::Locked { .. })) => {
             return order(root, shared, &fleet, choose);
@@ -199,14 +198,15 @@ pub(super) fn record(
 
 /// The hosts, once this host's ledger has all that the log has. A host whose key is not the fleet's follows the log only
 /// to join: here it has those of its ledger.
-pub(super) fn caught_up(root: &Path, shared: &SharedLog) -> Result<Fleet, Failure> {
+pub(super) fn caught_up(root: &Path, shared: &SharedLog, wait: Wait) -> Result<Fleet, Failure> {
     let fleet = fleet(root)?;
     if fleet.key(&shared.host).is_none() || !holds_its_key(root, shared, &fleet)? {
         return Ok(fleet);
     }
-    let (mut log, end) = log_and_end(root, shared)?;
+    let (mut log, end) = log_and_end(root, shared, wait)?;
     if spool::is_served(root) != Some(false) {
-        let summary = log_summary::summarize(&mut *log).map_err(|error| super::of_log(&error))?;
+        let summary =
+            log_summary::summarize(&mut *log, wait).map_err(|error| super::of_log(&error))?;
         if summary.fleet.policy() == fleet.policy() {
             return Ok(fleet);
         }
@@ -216,7 +216,7 @@ pub(super) fn caught_up(root: &Path, shared: &SharedLog) -> Result<Fleet, Failur
         return Err(Failure::plain(Exit::Temporary, message));
     }
     let sharing = sharing(root, shared, log, fleet)?;
-    let mut member = Member::open(root, sharing, JudgesBy::CommonPolicy)?;
+    let mut member = Member::open(root, sharing, wait, JudgesBy::CommonPolicy)?;
     let followed = member.follow(end);
     let fleet = member.fleet();
     member.close();
@@ -227,10 +227,16 @@ pub(super) fn caught_up(root: &Path, shared: &SharedLog) -> Result<Fleet, Failur
 }
 
 /// The log, and its end.
-fn log_and_end(root: &Path, shared: &SharedLog) -> Result<(Box<dyn Log>, Head), Failure> {
+fn log_and_end(
+    root: &Path,
+    shared: &SharedLog,
+    wait: Wait,
+) -> Result<(Box<dyn Log>, Head), Failure> {
     let log = HostDirectory::of(root).open_existing(shared);
     let mut log = log.map_err(|error| of_place(&error))?;
-    let end = log_summary::patiently(|| log.head()).map_err(|error| super::of_log(&error))?;
+    let end = wait
+        .answer(|| log.head())
+        .map_err(|error| super::of_log(&error))?;
     Ok((log, end))
 }
 
@@ -264,6 +270,7 @@ pub(super) enum JudgesBy {
 pub(super) struct Member {
     mailroom: Mailroom,
     host: HostName,
+    wait: Wait,
     judges_by: JudgesBy,
     clock: Clock,
 }
@@ -272,14 +279,19 @@ impl Member {
     pub(super) fn open(
         root: &Path,
         sharing: Sharing,
+        wait: Wait,
         judges_by: JudgesBy,
     ) -> Result<Member, Failure> {
-        Member::try_open(root, sharing, judges_by).map_err(|error| unopened(&error))
+        Member::try_open(root, sharing, wait, judges_by).map_err(|error| unopened(&error))
     }
 
     /// Opens it for a host that joins, although its key may not be the fleet's yet.
-    pub(super) fn open_to_join(root: &Path, sharing: Sharing) -> Result<Member, Failure> {
-        let mut member = Member::open(root, sharing, JudgesBy::CommonPolicy)?;
+    pub(super) fn open_to_join(
+        root: &Path,
+        sharing: Sharing,
+        wait: Wait,
+    ) -> Result<Member, Failure> {
+        let mut member = Member::open(root, sharing, wait, JudgesBy::CommonPolicy)?;
         member.mailroom.follow_to_join();
         Ok(member)
     }
@@ -287,6 +299,7 @@ impl Member {
     fn try_open(
         root: &Path,
         sharing: Sharing,
+        wait: Wait,
         judges_by: JudgesBy,
     ) -> Result<Member, MailroomError> {
         let (clock, host) = (Clock::start(), sharing.host.clone());
@@ -297,6 +310,7 @@ impl Member {
         Ok(Member {
             mailroom,
             host,
+            wait,
             judges_by,
             clock,
         })
@@ -310,7 +324,7 @@ impl Member {
             self.pass()?;
             if self.mailroom.head() != at {
                 (at, since) = (self.mailroom.head(), Instant::now());
-            } else if since.elapsed() > PATIENCE {
+            } else if self.wait.is_over(since) {
                 let message = format!("record {} did not arrive in time", at.seq + 1);
                 return Err(Failure::plain(Exit::Temporary, message));
             } else {
@@ -322,14 +336,15 @@ impl Member {
 
     /// Records a change of hosts behind whatever end the log has by then.
     pub(super) fn record(&mut self, choose: Choice<'_>) -> Result<Option<HostChange>, Failure> {
-        self.record_while(choose, |elapsed| elapsed < PATIENCE)
+        let wait = self.wait;
+        self.record_while(choose, |since| !wait.is_over(since))
     }
 
-    /// Records it, and tries again only while that may help, by the time since the first try.
+    /// Records it, and tries again only while that may help, by the time of the first try.
     pub(super) fn record_while(
         &mut self,
         choose: Choice<'_>,
-        may_help: impl Fn(Duration) -> bool,
+        may_help: impl Fn(Instant) -> bool,
     ) -> Result<Option<HostChange>, Failure> {
         let since = Instant::now();
         loop {
@@ -343,7 +358,7 @@ impl Member {
                 Err(HostChangeError::Spool(error @ SpoolError::NotTaken { .. })) => error,
                 Err(error) => return Err(Failure::new(Exit::Temporary, &error)),
             };
-            if !may_help(since.elapsed()) {
+            if !may_help(since) {
                 return Err(Failure::new(Exit::Temporary, &error));
             }
             let passed = self.pass();
@@ -353,7 +368,7 @@ impl Member {
             }
             passed?;
             // The pass may have ended what the first check waited for.
-            if !may_help(since.elapsed()) {
+            if !may_help(since) {
                 return Err(Failure::new(Exit::Temporary, &error));
             }
             std::thread::sleep(PAUSE);
@@ -498,7 +513,12 @@ mod tests {
         let joined = fleet.join(shared.host.clone(), key.clone());
         joined.expect("the first host");
         let sharing = sharing(root.path(), &shared, log, fleet).expect("a host");
-        let member = Member::open(root.path(), sharing, JudgesBy::OwnPolicy);
+        let member = Member::open(
+            root.path(),
+            sharing,
+            "30".parse().expect("seconds"),
+            JudgesBy::OwnPolicy,
+        );
         Machine {
             _root: root,
             member: member.expect("an open workspace"),

@@ -8,7 +8,8 @@
 //! - `list` shows the hosts;
 //! - `member` follows the log and records a change for one command;
 //! - `config` writes what joining decided into `settled.toml`;
-//! - `serve` runs the daemon.
+//! - `serve` runs the daemon;
+//! - `wait` bounds the time that a command waits for the log.
 
 mod change;
 mod check;
@@ -20,6 +21,7 @@ mod log_summary;
 mod member;
 mod republish;
 mod serve;
+mod wait;
 
 use std::path::{Path, PathBuf};
 
@@ -30,6 +32,7 @@ use views::exit::Exit;
 use views::failure::Failure;
 
 use self::context::{HostContext, load, local, of_log, of_new_log, of_place, shared_log};
+use self::wait::Wait;
 
 /// Share one ledger among several hosts.
 #[derive(Debug, Parser)]
@@ -53,6 +56,9 @@ struct Args {
     /// Print one JSON document instead of text
     #[arg(long, global = true)]
     json: bool,
+    /// How many seconds to wait for a log that does not answer; 0 asks once
+    #[arg(long, value_name = "SECONDS", global = true, default_value = "30")]
+    wait: Wait,
     #[command(subcommand)]
     command: Command,
 }
@@ -109,6 +115,7 @@ pub(crate) fn run() -> Exit {
     let context = HostContext {
         root: args.root,
         is_json: args.json,
+        wait: args.wait,
     };
     let ran = match &args.command {
         Command::Join(args) => join::run(args, &context),

@@ -16,14 +16,12 @@ use views::exit::Exit;
 use views::failure::Failure;
 use workspace::config::SharedLog;
 
-use super::log_summary::{end_of_new, for_each_batch, patiently, summarize};
+use super::log_summary::{for_each_batch, summarize};
+use super::wait::Wait;
 use super::{HostContext, config, local, member, of_log, of_new_log, of_place};
 
 /// The pause before the same batch is appended again.
 const AGAIN: Duration = Duration::from_millis(50);
-
-/// The time limit for one batch whose outcome nobody knows.
-const PATIENCE: Duration = Duration::from_secs(30);
 
 /// `settled host restore`
 #[derive(Debug, clap::Args)]
@@ -52,7 +50,7 @@ struct Republished {
 /// Puts back the records that the log lost.
 pub(super) fn republish(context: &HostContext) -> Result<Exit, Failure> {
     let (root, shared) = context.shared()?;
-    let put = put_mirror(root, &shared)?;
+    let put = put_mirror(root, &shared, context.wait)?;
     let others = if put.records > 0 {
         "the daemons of the other frozen hosts go on by themselves\n"
     } else {
@@ -69,7 +67,7 @@ pub(super) fn restore(args: &RestoreArgs, context: &HostContext) -> Result<Exit,
         log: log.text(),
         ..before
     };
-    let put = put_mirror(root, &shared)?;
+    let put = put_mirror(root, &shared, context.wait)?;
     config::write_log(root, Some(&shared))?;
     said(context, put, "")
 }
@@ -85,28 +83,31 @@ fn said(context: &HostContext, put: Republished, others: &str) -> Result<Exit, F
     })
 }
 
-fn put_mirror(root: &Path, shared: &SharedLog) -> Result<Republished, Failure> {
+fn put_mirror(root: &Path, shared: &SharedLog, wait: Wait) -> Result<Republished, Failure> {
     let own = HostDirectory::of(root);
     let key = member::key(root, shared)?;
     let mut local = local(root, &shared.host)?;
     let mut log = own.join(shared).map_err(|error| of_place(&error))?;
-    let had = end_of_new(&mut *log).map_err(|error| of_new_log(&error, &shared.log))?;
+    let had = wait
+        .end_of_new(&mut *log)
+        .map_err(|error| of_new_log(&error, &shared.log))?;
     let keys = (shared.workspace.as_str(), &shared.host, &key);
-    check_unsigned(&mut local, &mut *log, had, keys)?;
-    let records = put_back(&mut local, &mut *log, had, keys).map_err(|error| match &error {
-        LogError::Forked { .. } | LogError::RolledBack { .. } => {
-            match first_difference(&mut local, &mut *log, had) {
-                Ok(Some(parted)) => forked(parted),
-                Ok(None) => shorter(had),
-                Err(error) => of_log(&error),
+    check_unsigned(&mut local, &mut *log, had, keys, wait)?;
+    let records =
+        put_back(&mut local, &mut *log, had, keys, wait).map_err(|error| match &error {
+            LogError::Forked { .. } | LogError::RolledBack { .. } => {
+                match first_difference(&mut local, &mut *log, had, wait) {
+                    Ok(Some(parted)) => forked(parted),
+                    Ok(None) => shorter(had),
+                    Err(error) => of_log(&error),
+                }
             }
-        }
-        LogError::Unreachable { .. }
-        | LogError::TooLarge { .. }
-        | LogError::Denied { .. }
-        | LogError::TooNew(_)
-        | LogError::Broken { .. } => of_log(&error),
-    })?;
+            LogError::Unreachable { .. }
+            | LogError::TooLarge { .. }
+            | LogError::Denied { .. }
+            | LogError::TooNew(_)
+            | LogError::Broken { .. } => of_log(&error),
+        })?;
     let has = local.head().map_err(|error| of_log(&error))?;
     Ok(Republished {
         log: shared.log.clone(),
@@ -125,6 +126,7 @@ pub(super) fn check_unsigned(
     log: &mut dyn Log,
     end: Head,
     (workspace, host, key): (&str, &HostName, &HostKey),
+    wait: Wait,
 ) -> Result<(), Failure> {
     // `put_back` fails for a ledger that does not continue the log, and that failure names the difference.
     if local.follow(end).is_err() {
@@ -148,7 +150,9 @@ pub(super) fn check_unsigned(
     let Some(last) = unsigned.next_back().map(|known| known.batch.head().seq) else {
         return Ok(());
     };
-    let founder = summarize(local).map_err(|error| of_log(&error))?.founder;
+    let founder = summarize(local, wait)
+        .map_err(|error| of_log(&error))?
+        .founder;
     let is_ours = founder
         .as_ref()
         .is_none_or(|founder| founder.host == host.as_str() && founder.key == key.public());
@@ -160,7 +164,7 @@ pub(super) fn check_unsigned(
     }
     let first = founder.map_or_else(|| key.public(), |founder| founder.key);
     let mut foreign = None;
-    for_each_batch(log, end, |signed| {
+    for_each_batch(log, end, wait, |signed| {
         let is_old = signed.batch.head().seq <= last;
         if is_old && signed.is_by(&first, workspace, key) {
             return ControlFlow::Continue(());
@@ -203,6 +207,7 @@ fn first_difference(
     local: &mut Local,
     log: &mut dyn Log,
     end: Head,
+    wait: Wait,
 ) -> Result<Option<Difference>, LogError> {
     let ours: BTreeMap<u64, Digest> = local
         .follow(Head::EMPTY)?
@@ -210,7 +215,7 @@ fn first_difference(
         .flat_map(digests)
         .collect();
     let mut found = None;
-    for_each_batch(log, end, |signed| {
+    for_each_batch(log, end, wait, |signed| {
         let mut theirs = digests(signed);
         found = theirs.find_map(|(seq, theirs)| {
             let ours = *ours.get(&seq)?;
@@ -261,6 +266,7 @@ pub(super) fn put_back(
     log: &mut dyn Log,
     end: Head,
     (workspace, host, key): (&str, &HostName, &HostKey),
+    wait: Wait,
 ) -> Result<u64, LogError> {
     let mut count = 0;
     for known in local.follow(end)? {
@@ -271,9 +277,9 @@ pub(super) fn put_back(
         };
         let since = Instant::now();
         loop {
-            match patiently(|| log.append(&signed))? {
+            match wait.answer(|| log.append(&signed))? {
                 Appended::Committed => break,
-                Appended::Unknown(why) if since.elapsed() > PATIENCE => {
+                Appended::Unknown(why) if wait.is_over(since) => {
                     return Err(LogError::Unreachable { why });
                 }
                 Appended::Unknown(_) => std::thread::sleep(AGAIN),

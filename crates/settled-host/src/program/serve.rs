@@ -18,7 +18,7 @@ use workspace::config::SharedLog;
 use workspace::directory;
 use workspace::shell::quoted;
 
-use super::{HostContext, log_summary, member, of_place};
+use super::{HostContext, member, of_place};
 
 /// For how long a host that begins again waits for the lock: a command may hold it in between.
 const LOCK_WAIT: Duration = Duration::from_secs(30);
@@ -106,7 +106,10 @@ fn once(
     let mut log = HostDirectory::of(root)
         .open_existing(shared)
         .map_err(|error| of_place(&error))?;
-    let end = log_summary::patiently(|| log.head()).map_err(|error| super::of_log(&error))?;
+    let end = context
+        .wait
+        .answer(|| log.head())
+        .map_err(|error| super::of_log(&error))?;
     drop(log);
     let sharing = ready(root, shared)?;
     let served = serve::serve_shared_once(root, sharing, end.seq);

@@ -72,7 +72,7 @@ fn a_check_says_what_is_well_and_names_a_repository_that_does_not_answer() {
     );
     assert_eq!(hosts.tower.done(&["check"]), well);
     fs::rename(hosts.path("ledger.git"), hosts.path("away.git")).expect("a new name");
-    let told = hosts.tower.fails(6, &["check"]);
+    let told = hosts.tower.fails(6, &["check", "--wait", "0"]);
     assert!(
         told.contains(&format!("\nwrong  {log} does not answer: ")),
         "{told}"

@@ -108,7 +108,7 @@ fn a_host_without_its_log_does_not_leave() {
     hosts.tower.done(&["join", &log, "--as", "tower"]);
     // A host may have joined since.
     fs::rename(hosts.path("ledger.git"), hosts.path("away.git")).expect("a repository to move");
-    let told = hosts.tower.fails(9, &["leave"]);
+    let told = hosts.tower.fails(9, &["leave", "--wait", "0"]);
     assert!(told.contains("if it is gone for good, remove"), "{told}");
     assert!(hosts.tower.config().contains("ledger.git"));
 }

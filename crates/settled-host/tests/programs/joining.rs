@@ -73,7 +73,9 @@ fn a_first_host_has_joined_once_the_log_has_its_record() {
     let log = hosts.log("ledger.git");
     let join = ["join", &log, "--as", "tower", "--agents", "claude"];
     hosts.decide_pushes("exit 1");
-    let told = hosts.tower.fails(9, &join);
+    let told = hosts
+        .tower
+        .fails(9, &[&join[..], &["--wait", "1"]].concat());
     assert!(told.contains("pre-receive hook declined"), "{told}");
     assert_eq!(hosts.tower.ledger(), "");
     // The log does not have it, so this host goes on alone.
@@ -140,7 +142,7 @@ fn a_log_that_cannot_exist_is_answered_at_once() {
     let nowhere = "https://ledger.invalid/ledger.git";
     let told = third.fails(9, &["join", nowhere, "--as", "box"]);
     assert!(told.contains("Could not resolve host"), "{told}");
-    // A log that is away is waited for 20 s.
+    // A log that is away is waited for 30 s.
     assert!(begun.elapsed() < std::time::Duration::from_secs(20));
     assert!(!third.0.exists());
 }
@@ -154,7 +156,7 @@ fn a_join_that_waits_for_its_log_says_so_meanwhile() {
     executable(&ssh, script.as_bytes());
     let begun = std::time::Instant::now();
     let mut join = Command::new(env!("CARGO_BIN_EXE_settled-host"))
-        .args(["join", "forge:ledger.git", "--as", "box"])
+        .args(["join", "forge:ledger.git", "--as", "box", "--wait", "20"])
         .env("SETTLED_ROOT", directory.path().join("box"))
         .env("GIT_SSH_COMMAND", &ssh)
         .env("GIT_SSH_VARIANT", "ssh")
@@ -170,7 +172,7 @@ fn a_join_that_waits_for_its_log_says_so_meanwhile() {
     join.kill().expect("it is our child");
     join.wait().expect("it is our child");
     assert!(
-        told.contains("does not answer in time; waiting for it, at most 20s"),
+        told.contains("does not answer in time; waiting for it, at most 20s (--wait)"),
         "{told}"
     );
     // It says so after 1 s; it gives up after 20 s.
@@ -311,36 +313,4 @@ fn a_join_that_does_not_fit_is_refused_before_anything_is_written() {
     hosts.tower.done(&["serve", "--once"]);
     let listed = hosts.tower.json(&["list"]);
     assert_eq!(listed["data"]["hosts"].as_array().map(Vec::len), Some(2));
-}
-
-#[test]
-fn a_remote_that_takes_a_second_to_answer_is_as_good_as_a_fast_one() {
-    let hosts = Hosts::apart();
-    let ssh = hosts.path("ssh");
-    let script = "#!/bin/sh\nfor last; do :; done\nsleep 1\nexec sh -c \"$last\"\n";
-    executable(&ssh, script.as_bytes());
-    let log = format!("forge:{}", hosts.log("ledger.git"));
-    let (tower, laptop) = (&hosts.tower, &hosts.laptop);
-    let join = ["join", &log, "--as", "tower", "--agents", "claude"];
-    tower.done_over(&ssh, &join);
-    tower.done_over(&ssh, &["serve", "--once"]);
-    let join = ["join", &log, "--as", "laptop", "--agents", "codex,pi"];
-    laptop.done_over(&ssh, &join);
-    let check = tower.done_over(&ssh, &["check"]);
-    assert!(check.contains("answers, with records up to 2"), "{check}");
-    let moved = [
-        "move-home",
-        "pi",
-        "--to",
-        "tower",
-        "--by",
-        "ann",
-        "--reason",
-        "x",
-    ];
-    laptop.done_over(&ssh, &moved);
-    tower.ask("claude", "codex", "q1");
-    tower.done_over(&ssh, &["serve", "--once"]);
-    laptop.done_over(&ssh, &["serve", "--once"]);
-    assert_eq!(laptop.inbox("codex"), ["q1.yaml"]);
 }

@@ -242,7 +242,9 @@ fn a_first_join_goes_on_only_with_the_key_that_signed_its_records() {
     hosts.give_tower_a_past();
     // The log takes the ledger, and then not the join.
     hosts.decide_pushes("test ! -e refs/settled/mailroom");
-    hosts.tower.fails(9, &["join", &log, "--as", "tower"]);
+    hosts
+        .tower
+        .fails(9, &["join", &log, "--as", "tower", "--wait", "1"]);
     fs::remove_file(repository.join("hooks/pre-receive")).expect("a hook");
     let told = hosts
         .tower

@@ -12,3 +12,4 @@ mod mail;
 mod policy;
 #[path = "../../../../tests/sh.rs"]
 mod sh;
+mod slow_remote;

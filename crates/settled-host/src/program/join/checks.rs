@@ -15,7 +15,7 @@ use workspace::config::{SharedLog, is_same_policy};
 use workspace::directory;
 use workspace::shell::quoted;
 
-use super::super::log_summary::{LogSummary, patiently, summarize};
+use super::super::log_summary::{LogSummary, summarize};
 use super::super::republish::check_unsigned;
 use super::super::{HostContext, local, member, of_log, of_new_log, of_place};
 use super::{JoinArgs, again};
@@ -55,7 +55,7 @@ pub(super) fn plan(
     let (root, shared) = (context.root()?, &asked.shared);
     let own = HostDirectory::joining(root);
     let mut log = own.join(shared).map_err(|error| of_place(&error))?;
-    let summary = summarize(&mut *log);
+    let summary = summarize(&mut *log, context.wait);
     let summary = summary.map_err(|error| of_new_log(&error, &shared.log))?;
     let is_workspace = is_workspace(root)?;
     let known = if is_workspace {
@@ -284,7 +284,7 @@ fn compare(
             Ok(_) => {
                 let shared = &asked.shared;
                 let keys = (shared.workspace.as_str(), &shared.host, key);
-                check_unsigned(&mut local, log, summary.end, keys)
+                check_unsigned(&mut local, log, summary.end, keys, context.wait)
             }
             // A host brought records, and was killed before it recorded its join.
             Err(_) => Err(begun_by_nobody(summary.end)),
@@ -292,7 +292,7 @@ fn compare(
     }
     // A ledger as long as the log must end with the log's last record. A log may compare a longer one only later.
     let compared = if ours.seq < summary.end.seq {
-        patiently(|| log.follow(ours))
+        context.wait.answer(|| log.follow(ours))
     } else {
         local.follow(summary.end)
     };

@@ -3,10 +3,11 @@
 #[path = "../../../tests/recorded_workspace.rs"]
 #[expect(dead_code, reason = "nothing here is compared with a stored text")]
 mod recorded_workspace;
+#[path = "../../../tests/sh.rs"]
+mod sh;
 
 use std::fs;
 use std::path::Path;
-use std::process::Command;
 
 use chrono::TimeDelta;
 use mailbox::compose::ask::{self, Ask, AskedChange};
@@ -24,28 +25,22 @@ use message_schema::id::{AgentName, MessageId, RepoPath};
 use serde_json::{Value, json};
 
 use self::recorded_workspace::{at, workspace};
-
-fn git(directory: &Path, words: &[&str]) -> String {
-    let user = ["-c", "user.name=a", "-c", "user.email=a@b"];
-    let mut git = Command::new("git");
-    git.args(user).args(words).current_dir(directory);
-    let output = git.output().expect("git can be run");
-    assert!(output.status.success(), "{words:?}");
-    String::from_utf8_lossy(&output.stdout).trim().to_owned()
-}
+use self::sh::sh;
 
 /// A repository whose branch `fix` changes these files of `main`.
 fn repository(files: &[(&str, &[u8])]) -> tempfile::TempDir {
     let directory = tempfile::tempdir().expect("a directory");
-    let git = |words: &[&str]| git(directory.path(), words);
-    git(&["init", "--quiet", "--initial-branch=main"]);
-    git(&["commit", "--quiet", "--allow-empty", "--message=a"]);
-    git(&["checkout", "--quiet", "-b", "fix"]);
+    sh(
+        directory.path(),
+        "git init --quiet --initial-branch=main; git commit --quiet --allow-empty --message=a; git checkout --quiet -b fix",
+    );
     for (name, bytes) in files {
         fs::write(directory.path().join(name), bytes).expect("a file");
     }
-    git(&["add", "."]);
-    git(&["commit", "--quiet", "--allow-empty", "--message=b"]);
+    sh(
+        directory.path(),
+        "git add .; git commit --quiet --allow-empty --message=b",
+    );
     directory
 }
 
@@ -61,7 +56,7 @@ fn fields(given: &[(&str, &str)]) -> Fields {
 #[test]
 fn a_request_describes_the_change_of_its_branch() {
     let repository = repository(&TWO);
-    let commit = |name: &str| git(repository.path(), &["rev-parse", name]);
+    let commit = |name: &str| sh(repository.path(), &format!("git rev-parse {name}"));
     let (base, head) = (commit("main"), commit("fix"));
     for given in [
         fields(&[("branch", "fix")]),

@@ -186,22 +186,13 @@ fn is_in_repository(directory: &Path) -> bool {
 }
 
 #[cfg(test)]
+#[path = "../../../../tests/sh.rs"]
+mod sh;
+
+#[cfg(test)]
 mod tests {
-    use std::process::Command;
-
+    use super::sh::sh;
     use super::*;
-
-    /// Runs git in this directory and returns its first line.
-    fn git(directory: &Path, words: &[&str]) -> String {
-        let output = Command::new("git")
-            .args(words)
-            .current_dir(directory)
-            .output();
-        let output = output.expect("git runs");
-        assert!(output.status.success(), "{words:?}: {output:?}");
-        let text = String::from_utf8(output.stdout).expect("text");
-        text.lines().next().unwrap_or_default().to_owned()
-    }
 
     #[test]
     fn a_run_has_a_tree_of_its_commit_without_what_is_left_out() {
@@ -215,19 +206,8 @@ mod tests {
         let place = |agent: &AgentSection, head: Option<&CommitSha>| {
             CodePlace::of(&root, agent, "run-1", (None, head)).map_err(|error| error.to_string())
         };
-        git(&root, &["init", "-q"]);
-        let by = ["-c", "user.name=a", "-c", "user.email=a@example.com"];
-        let commit = [
-            "-c",
-            "commit.gpgsign=false",
-            "commit",
-            "-q",
-            "--allow-empty",
-            "-m",
-            "x",
-        ];
-        git(&root, &[&by[..], &commit].concat());
-        let head = CommitSha::new(git(&root, &["rev-parse", "HEAD"])).expect("a commit");
+        sh(&root, "git init -q; git commit -q --allow-empty -m x");
+        let head = CommitSha::new(sh(&root, "git rev-parse HEAD")).expect("a commit");
 
         let found = place(&agent, Some(&head)).expect("a tree");
         let own = found.checkout.as_ref().expect("a checkout");

@@ -1,13 +1,10 @@
 //! Two commits in a real repository: whether they make the same change, whether a reviewer was shown all of it, and what a
 //! commit changes since it left its branch.
 
-#[path = "../../../tests/sh.rs"]
-mod sh;
-
 use inspect::verdict::{Comparison, GitError, Patches};
 use message_schema::id::CommitSha;
 
-use self::sh::sh;
+use crate::sh::sh;
 
 /// What every script begins with: `main` has a file of twelve lines, and `work` leaves it there.
 const BEGIN: &str = r#"

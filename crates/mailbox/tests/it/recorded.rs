@@ -1,9 +1,6 @@
 //! Tests what agents see of a recorded workspace: their mail, their reviews, their open requests and what was said, and
 //! the responses they could give. `golden/` has the texts; `UPDATE=1` rewrites them.
 
-#[path = "../../../tests/recorded_workspace.rs"]
-mod recorded_workspace;
-
 use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
@@ -34,7 +31,7 @@ use serde_json::json;
 use workspace::config::{Config, GateSection};
 use workspace::index::LedgerIndex;
 
-use self::recorded_workspace::{at, check, workspace};
+use crate::recorded_workspace::{at, check, workspace};
 
 const GOLDEN: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/golden");
 

@@ -1,19 +1,14 @@
 //! The life of a message where a file was moved, changed or lost, where the daemon answered for a reviewer, and where
 //! there is no ledger: each case changes a recorded workspace.
 
-#[path = "../../../tests/recorded_workspace.rs"]
-#[allow(dead_code)]
-mod recorded_workspace;
-mod rewritten;
-
 use std::fs;
 use std::path::Path;
 
 use inspect::trace::{self, Life, LifeStep, Stage};
 use spool::Digest;
 
-use self::recorded_workspace::workspace;
-use self::rewritten::rewrite;
+use crate::recorded_workspace::workspace;
+use crate::rewritten::rewrite;
 
 const LEDGER: &str = ".settled/ledger/00000000000000000001.jsonl";
 

@@ -1,10 +1,6 @@
 //! The texts about a recorded workspace: its reviews and problems, the threads of one, what each waits for, the life of
 //! each message, the refusals, and the proof of an approval. `UPDATE=1` rewrites them in `golden/`.
 
-#[path = "../../../tests/recorded_workspace.rs"]
-mod recorded_workspace;
-mod rewritten;
-
 use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
@@ -20,8 +16,8 @@ use review::{Policy, Which};
 use serde::Serialize;
 use workspace::index;
 
-use self::recorded_workspace::{at, check, workspace};
-use self::rewritten::rewrite;
+use crate::recorded_workspace::{at, check, workspace};
+use crate::rewritten::rewrite;
 
 const GOLDEN: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/golden");
 

@@ -1,11 +1,5 @@
 //! Tests what git adds to a request, and what a reviewer's own checkout of the change shows and records.
 
-#[path = "../../../tests/recorded_workspace.rs"]
-#[expect(dead_code, reason = "nothing here is compared with a stored text")]
-mod recorded_workspace;
-#[path = "../../../tests/sh.rs"]
-mod sh;
-
 use std::fs;
 use std::path::Path;
 
@@ -24,8 +18,8 @@ use message_schema::envelope::MessageType;
 use message_schema::id::{AgentName, MessageId, RepoPath};
 use serde_json::{Value, json};
 
-use self::recorded_workspace::{at, workspace};
-use self::sh::sh;
+use crate::recorded_workspace::{at, workspace};
+use crate::sh::sh;
 
 /// A repository whose branch `fix` changes these files of `main`.
 fn repository(files: &[(&str, &[u8])]) -> tempfile::TempDir {

@@ -1,9 +1,6 @@
 //! Tests what an agent writes and how it finds out what became of it: drafts, forecasts, fates, and what it was shown.
 //! `golden/` has the texts; `UPDATE=1` rewrites them.
 
-#[path = "../../../tests/recorded_workspace.rs"]
-mod recorded_workspace;
-
 use std::fmt::Write as _;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -24,7 +21,7 @@ use message_schema::id::{AgentName, MessageId, PrNumber};
 use message_schema::{Code, Report};
 use validate_message::Violation;
 
-use self::recorded_workspace::{at, check, workspace};
+use crate::recorded_workspace::{at, check, workspace};
 
 const GOLDEN: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/golden");
 

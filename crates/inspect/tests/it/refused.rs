@@ -1,10 +1,6 @@
 //! Refused messages whose files, reports or owners are not as the daemon left them: what is listed, what is still open,
 //! and who may send one again.
 
-#[path = "../../../tests/recorded_workspace.rs"]
-#[allow(dead_code)]
-mod recorded_workspace;
-
 use std::fs::{self, File};
 use std::path::Path;
 
@@ -12,7 +8,7 @@ use inspect::dead_letter::{self, DeadLetter, retry};
 use inspect::unjudged;
 use message_schema::id::AgentName;
 
-use self::recorded_workspace::workspace;
+use crate::recorded_workspace::workspace;
 
 const CODEX: &str = "agents/codex/dead_letter";
 

@@ -1,10 +1,6 @@
 //! What a host that shares its ledger says of the others, of agents that live elsewhere or nowhere, and of the files
 //! that wait in vain in their outboxes.
 
-#[path = "../../../tests/recorded_workspace.rs"]
-#[allow(dead_code)]
-mod recorded_workspace;
-
 use std::fs;
 
 use chrono::TimeDelta;
@@ -18,7 +14,7 @@ use review::{HostChange, JoinedHost, Policy};
 use serde_json::json;
 use spool::HostName;
 
-use self::recorded_workspace::{at, workspace};
+use crate::recorded_workspace::{at, workspace};
 
 fn spelled(agent: Option<&AgentName>, words: &str) -> String {
     let agent = agent.map_or_else(String::new, |agent| format!(" --agent {agent}"));

@@ -1,10 +1,6 @@
 //! How one review is shown: its row, its threads with what happened to them, and what it waits for. Each test changes a
 //! recorded review.
 
-#[path = "../../../tests/recorded_workspace.rs"]
-#[allow(dead_code)]
-mod recorded_workspace;
-
 use std::fs;
 use std::path::Path;
 
@@ -20,7 +16,7 @@ use review::{CloseReason, Phase, Policy, Record, Review, ReviewKey, State, Threa
 use serde_json::{Value, json};
 use spool::Entry;
 
-use self::recorded_workspace::{at, workspace};
+use crate::recorded_workspace::{at, workspace};
 
 const DIGEST: &str = "sha256:0000000000000000000000000000000000000000000000000000000000000000";
 

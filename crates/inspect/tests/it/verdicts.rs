@@ -1,11 +1,6 @@
 //! Which records of a ledger the export of a verdict copies, and what their proof shows: each case changes a recorded
 //! ledger.
 
-#[path = "../../../tests/recorded_workspace.rs"]
-#[allow(dead_code)]
-mod recorded_workspace;
-mod rewritten;
-
 use std::fs;
 use std::path::Path;
 
@@ -13,8 +8,8 @@ use chrono::TimeDelta;
 use inspect::verdict::{self, ExportError, Exported, RecordUse, VerdictFile};
 use review::RULES;
 
-use self::recorded_workspace::{at, workspace};
-use self::rewritten::rewrite;
+use crate::recorded_workspace::{at, workspace};
+use crate::rewritten::rewrite;
 
 const REVIEW: &str = "#88 codex -> claude";
 

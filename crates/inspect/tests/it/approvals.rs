@@ -1,11 +1,6 @@
 //! Whether the reviews of a recorded ledger approve a commit, and every reason against: each case changes words of its
 //! records.
 
-#[path = "../../../tests/recorded_workspace.rs"]
-#[allow(dead_code)]
-mod recorded_workspace;
-mod rewritten;
-
 use std::collections::BTreeSet;
 use std::path::Path;
 
@@ -15,8 +10,8 @@ use message_schema::id::{DiffDigest, RepoPath};
 use review::HumanPaths;
 use workspace::index::LedgerIndex;
 
-use self::recorded_workspace::workspace;
-use self::rewritten::rewrite;
+use crate::recorded_workspace::workspace;
+use crate::rewritten::rewrite;
 
 const ASKED: &str = "1111111111111111111111111111111111111111";
 const OTHER: &str = "2222222222222222222222222222222222222222";

@@ -1,10 +1,6 @@
 //! What is wrong with a review in each state it can be in, and what it waits for: each case changes a recorded ledger.
 //! `UPDATE=1` rewrites `golden/states.txt`.
 
-#[path = "../../../tests/recorded_workspace.rs"]
-mod recorded_workspace;
-mod rewritten;
-
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
@@ -17,8 +13,8 @@ use inspect::status::problems::by_kind;
 use message_schema::id::AgentName;
 use review::Policy;
 
-use self::recorded_workspace::{at, check, workspace};
-use self::rewritten::{rewrite, rewrite_phase};
+use crate::recorded_workspace::{at, check, workspace};
+use crate::rewritten::{rewrite, rewrite_phase};
 
 const GOLDEN: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/golden");
 

@@ -167,7 +167,7 @@ pub fn post(
     {
         return Ok(());
     }
-    let response = response::write(ask, sheet, verdict, WordsFrom::default(), now);
+    let response = response::write(ask, sheet, verdict, WordsFrom::default(), None, now);
     let response = response.map_err(|why| not_posted(&why))?;
     let mut letter = response.draft(ask, verdict);
     let names_commit = letter.body.get("validated_head").is_some();

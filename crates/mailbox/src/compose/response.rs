@@ -126,16 +126,17 @@ impl Response {
     }
 }
 
-/// Makes a response from the reviewer's file. `origin` names the places of its findings.
+/// Makes a response from the reviewer's file. `origin` names the places of its findings, `turns` is what it declares.
 pub fn write(
     ask: &Ask,
     sheet: &ResponseFile,
     verdict: ResponseKind,
     origin: WordsFrom<'_>,
+    turns: Option<u64>,
     now: DateTime<Utc>,
 ) -> Result<Response, Unwritten> {
     match sheet {
-        ResponseFile::Structured(response) => structured(ask, response, verdict, now),
+        ResponseFile::Structured(response) => structured(ask, response, verdict, turns, now),
         ResponseFile::Loose(loose) => {
             let untitled = omissions::untitled(ask, &loose.findings, origin);
             if !untitled.is_empty() {
@@ -145,6 +146,7 @@ pub fn write(
                 ask,
                 loose,
                 verdict,
+                turns,
             }
             .write()
         }
@@ -153,6 +155,7 @@ pub fn write(
             // The daemon names the commit in the run's tree, which is that of the request.
             loose: &LooseResponse::default(),
             verdict,
+            turns,
         }
         .write(),
     }
@@ -171,6 +174,7 @@ fn structured(
     ask: &Ask,
     response: &StructuredResponse,
     verdict: ResponseKind,
+    turns: Option<u64>,
     now: DateTime<Utc>,
 ) -> Result<Response, Unwritten> {
     let (given, threads) = match &response.response {
@@ -204,7 +208,7 @@ fn structured(
         .packet
         .as_ref()
         .map_or(&[][..], |packet| &packet.findings);
-    passes(ask, &written.body, written.packet.as_ref())?;
+    passes(ask, (&written.body, turns), written.packet.as_ref())?;
     let blocking = findings
         .iter()
         .filter(|finding| finding.counts_as_blocking())
@@ -232,13 +236,19 @@ fn structured(
 }
 
 /// Fails if the rules would refuse the response for its threads or its commands.
-fn passes(ask: &Ask, body: &Body, packet: Option<&FindingsPacket>) -> Result<(), Unwritten> {
+fn passes(
+    ask: &Ask,
+    (body, turns): (&Body, Option<u64>),
+    packet: Option<&FindingsPacket>,
+) -> Result<(), Unwritten> {
     // Without the ledger only the daemon can say.
     let Some((review, policy)) = ask.known().filter(|_| !ask.advised) else {
         return Ok(());
     };
     match body {
-        Body::Feedback(body) if review::feedback_is_empty(review, policy, body, packet) => {
+        Body::Feedback(body)
+            if review::feedback_is_empty(review, policy, (body, turns), packet) =>
+        {
             Err(Unwritten::Empty)
         }
         Body::Lgtm(body) => match review::gate_faults(review, policy, body, packet) {

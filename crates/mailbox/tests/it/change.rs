@@ -259,7 +259,14 @@ fn what_was_printed_is_declared_in_the_response_and_a_long_list_in_its_packet() 
             files: files.clone(),
         });
         let now = at(TimeDelta::zero());
-        let response = response::write(&ask, &sheet, ResponseKind::Lgtm, WordsFrom::default(), now);
+        let response = response::write(
+            &ask,
+            &sheet,
+            ResponseKind::Lgtm,
+            WordsFrom::default(),
+            None,
+            now,
+        );
         let response = response.expect("a response");
         let examined = json!({ "diff_digest": digest, "served": files });
         let expected = (!is_packed).then_some(&examined);

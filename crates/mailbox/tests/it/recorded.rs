@@ -373,6 +373,7 @@ fn a_response_deals_with_each_open_thread_or_says_which_it_forgets() {
                 &sheet,
                 kind,
                 WordsFrom::default(),
+                None,
                 at(TimeDelta::zero()),
             );
             writeln!(text, "--- {kind:?}\n{file}\n{response:#?}").expect("memory");
@@ -392,7 +393,8 @@ fn judged(
     kind: ResponseKind,
 ) -> Result<String, Unwritten> {
     let now = at(TimeDelta::zero());
-    let draft = response::write(ask, sheet, kind, WordsFrom::default(), now)?.draft(ask, kind);
+    let draft =
+        response::write(ask, sheet, kind, WordsFrom::default(), None, now)?.draft(ask, kind);
     let posting = Posting {
         root,
         agent: &ask.reviewer,
@@ -502,7 +504,14 @@ fn a_run_that_the_daemon_saw_needs_no_record() {
     let sheet = ResponseFile::read("threads: {F-1: resolve, F-2: resolve}\n").expect("a file");
     // The response names no commit, so it is about that of the request.
     let now = at(TimeDelta::zero());
-    let response = response::write(&ask, &sheet, ResponseKind::Lgtm, WordsFrom::default(), now);
+    let response = response::write(
+        &ask,
+        &sheet,
+        ResponseKind::Lgtm,
+        WordsFrom::default(),
+        None,
+        now,
+    );
     assert!(response.is_ok(), "{response:?}");
 }
 
@@ -521,6 +530,7 @@ fn a_new_blocker_in_a_fix_is_for_later_and_hinders_no_lgtm() {
             &sheet,
             ResponseKind::Lgtm,
             WordsFrom::default(),
+            None,
             at(TimeDelta::zero()),
         );
         match response {

@@ -80,7 +80,7 @@ pub(super) struct Telemetry {
     model: Option<String>,
     /// Turns used
     #[arg(long, value_name = "N")]
-    turns: Option<u64>,
+    pub(super) turns: Option<u64>,
     /// Input tokens
     #[arg(long, value_name = "N")]
     input_tokens: Option<u64>,

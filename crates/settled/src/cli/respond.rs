@@ -219,7 +219,7 @@ fn respond(
     if let Some(read) = shown::read_instead(&me.root, &ask, brief.as_deref().map(Path::new)) {
         return Err(unread(context, &ask, &read));
     }
-    let mut response = response::write(&ask, sheet, verdict, origin, now)
+    let mut response = response::write(&ask, sheet, verdict, origin, said.telemetry.turns, now)
         .map_err(|why| unwritten(context, &ask, &why))?;
     let silent = std::mem::take(&mut response.silent);
     let mut letter = response.draft(&ask, verdict);

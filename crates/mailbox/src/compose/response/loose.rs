@@ -30,6 +30,7 @@ pub(super) struct Scribe<'a> {
     pub(super) ask: &'a Ask,
     pub(super) loose: &'a LooseResponse,
     pub(super) verdict: ResponseKind,
+    pub(super) turns: Option<u64>,
 }
 
 impl Scribe<'_> {
@@ -59,7 +60,7 @@ impl Scribe<'_> {
             self.typed(&body),
             packet.as_ref().map(FindingsPacket::deserialize).transpose(),
         ) {
-            passes(self.ask, &body, packet.as_ref())?;
+            passes(self.ask, (&body, self.turns), packet.as_ref())?;
         }
         let unnamed = self
             .ask

@@ -1,9 +1,7 @@
 //! The check of a response's turns against those its request allows.
 
 use message_schema::Code;
-use message_schema::body::Telemetry;
 
-use super::context::MessageContext;
 use crate::words::alert::Alert;
 use crate::words::phase::Invocation;
 use crate::words::refusal::Fault;
@@ -14,18 +12,9 @@ pub(super) struct Overdrawn {
     allowed: u16,
 }
 
-/// Reads the turns a response declares, in its envelope or its telemetry: the larger number counts. It is the number of
-/// turns of the whole round.
-pub(super) fn overdrawn(
-    context: &MessageContext<'_>,
-    telemetry: Option<&Telemetry>,
-    invocation: &Invocation,
-) -> Option<Overdrawn> {
-    let declared = context
-        .envelope()
-        .turns
-        .max(telemetry.and_then(|telemetry| telemetry.turns))?;
-    let allowed = invocation.turns.get();
+/// Compares the turns that a response declares for the whole round with those of its request.
+pub(super) fn overdrawn(declared: Option<u64>, invocation: &Invocation) -> Option<Overdrawn> {
+    let (declared, allowed) = (declared?, invocation.turns.get());
     (declared > u64::from(allowed)).then_some(Overdrawn { declared, allowed })
 }
 

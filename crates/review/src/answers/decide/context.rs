@@ -1,6 +1,7 @@
 //! The input of the rules of a message type, and the ruling they return.
 
 use chrono::{DateTime, Utc};
+use message_schema::body::Telemetry;
 use message_schema::envelope::Envelope;
 use message_schema::id::{AgentName, CommitSha};
 use validate_message::Valid;
@@ -36,6 +37,12 @@ pub(crate) struct MessageContext<'a> {
 impl<'a> MessageContext<'a> {
     pub(crate) fn envelope(&self) -> &'a Envelope {
         self.posted.valid.envelope()
+    }
+
+    /// The turns that a response declares for the whole round, in its envelope or its telemetry: the larger number counts.
+    pub(crate) fn declared_turns(&self, telemetry: Option<&Telemetry>) -> Option<u64> {
+        let in_body = telemetry.and_then(|telemetry| telemetry.turns);
+        self.envelope().turns.max(in_body)
     }
 
     /// The one recipient of a review message.

@@ -28,7 +28,8 @@ pub(super) fn decide(
 ) -> Result<Ruling, Refusal> {
     let (key, review) = lookup::find(context)?;
     let invocation = open_invocation(context, key, review)?;
-    let over = budget::overdrawn(context, body.telemetry.as_ref(), invocation);
+    let declared = context.declared_turns(body.telemetry.as_ref());
+    let over = budget::overdrawn(declared, invocation);
     let refused = |faults: Vec<Fault>| {
         let next = context.state.legal_next(key, review);
         in_review(faults, key, next, Costs::Attempt)
@@ -49,10 +50,8 @@ pub(super) fn decide(
             return Err(refused(faults.collect()));
         }
     };
-    let is_excused = over.is_some()
-        || body.escalation.is_some()
-        || review.fixes.is_some()
-        || context.is_advised(key, review);
+    let is_excused =
+        may_say_nothing(review, body, over.as_ref()) || context.is_advised(key, review);
     if !is_excused && says_nothing(review, &changed) {
         return Err(refused(vec![empty()]));
     }
@@ -80,20 +79,27 @@ pub(super) fn decide(
     Ok(Ruling { step, alerts })
 }
 
-/// True if the rules would refuse this feedback because it says nothing. False for one that has other faults.
+/// True if the rules would refuse this feedback because it says nothing. False for one that has other faults. `declared`
+/// is the number of turns that it declares. Where the gate only advises, no feedback is refused for that.
 pub fn feedback_is_empty(
     review: &Review,
     policy: &Policy,
-    body: &ReviewFeedback,
+    (body, declared): (&ReviewFeedback, Option<u64>),
     packet: Option<&FindingsPacket>,
 ) -> bool {
     let Some(invocation) = review.phase.invocation() else {
         return false;
     };
-    let silence = silence(policy, body, None, invocation);
-    let is_excused = body.escalation.is_some() || review.fixes.is_some();
+    let over = budget::overdrawn(declared, invocation);
+    let silence = silence(policy, body, over.as_ref(), invocation);
     let judged = response::judge(&response_to(policy, review, invocation, packet, silence));
-    !is_excused && judged.is_ok_and(|judged| says_nothing(review, &judged.threads))
+    !may_say_nothing(review, body, over.as_ref())
+        && judged.is_ok_and(|judged| says_nothing(review, &judged.threads))
+}
+
+/// True if a feedback decides something without a finding: it gives the review to a person, or ends one of fixes.
+fn may_say_nothing(review: &Review, body: &ReviewFeedback, over: Option<&Overdrawn>) -> bool {
+    over.is_some() || body.escalation.is_some() || review.fixes.is_some()
 }
 
 pub(super) fn response_to<'a>(

@@ -27,7 +27,8 @@ pub(super) fn decide(context: &MessageContext<'_>, body: &ReviewLgtm) -> Result<
     };
     let wrong_round = round_fault(review, body.round);
     if wrong_round.is_none()
-        && let Some(over) = budget::overdrawn(context, body.telemetry.as_ref(), invocation)
+        && let Some(over) =
+            budget::overdrawn(context.declared_turns(body.telemetry.as_ref()), invocation)
     {
         return Err(refused(vec![over.fault()], Costs::Invocation));
     }

@@ -46,6 +46,8 @@ fn a_feedback_is_called_empty_exactly_when_it_is_refused_as_that() {
             ("", ""),
             ("escalation: Who owns this?", ""),
             ("escalation: reviewer_budget_exceeded", ""),
+            ("telemetry: {turns: 1}", ""),
+            ("telemetry: {turns: 200}", ""),
             ("", "F-001 P1 open action: resolve"),
             ("", "F-001 P1 open action: veto"),
             ("", "F-001 P1 fixed"),
@@ -69,7 +71,9 @@ fn a_feedback_is_called_empty_exactly_when_it_is_refused_as_that() {
                 panic!("{text} is a feedback")
             };
             let review = table.review();
-            let is_empty = feedback_is_empty(review, &table.policy, body, checked.findings());
+            let declared = body.telemetry.as_ref().and_then(|spent| spent.turns);
+            let is_empty =
+                feedback_is_empty(review, &table.policy, (body, declared), checked.findings());
             let mut sent = table.clone();
             let said = sent.post("codex", &text, Some(&packet));
             let is_refused = said == Err(vec![Code::FeedbackEmpty.to_string()]);

@@ -199,9 +199,7 @@ impl Mailroom {
         let (mut index, mut past) = (start.index, start.past);
         past.note(opened.spool.head());
         let known = std::mem::take(&mut index.fleet);
-        opened
-            .spool
-            .limit_segments(config.ledger.segment_mib * 1024 * 1024);
+        opened.spool.limit_segments(config.ledger.segment_bytes());
         let kept = (
             opened.recovery.snapshot.unwrap_or(0),
             opened.recovery.snapshot_bytes,

@@ -37,8 +37,7 @@ impl Mailroom {
         if !config.users().is_empty() {
             keep_apart(&self.root)?;
         }
-        self.spool
-            .limit_segments(config.ledger.segment_mib * 1024 * 1024);
+        self.spool.limit_segments(config.ledger.segment_bytes());
         self.housekeeping.reconfigure(config.clone());
         let agents = Arc::clone(self.docket.agents());
         self.docket.reconfigure(&config, agents);

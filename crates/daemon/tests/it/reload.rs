@@ -1,4 +1,4 @@
-//! Tests the effects of a reloaded config on the ledger.
+//! Tests the effects of the config on the ledger, at the start and when it is reloaded.
 
 use daemon::mailroom::Mailroom;
 use workspace::config::Config;
@@ -43,4 +43,18 @@ fn after_a_reload_segments_are_as_long_as_the_config_says() {
     assert_eq!(segments(&room), 2, "1.4 MB are more than 1 MiB");
     deliver(&room, &mut mailroom, "one-more");
     assert_eq!(segments(&room), 2, "the new one has room");
+}
+
+#[test]
+fn from_the_start_segments_are_as_long_as_the_config_says() {
+    let room = Room::new();
+    room.put("settled.toml", "[ledger]\nsegment_mib = 1\n");
+    let mut mailroom = Mailroom::open(room.root()).expect("a start").0;
+    for number in 0..17 {
+        deliver(&room, &mut mailroom, &format!("q-{number}"));
+    }
+    assert_eq!(segments(&room), 1, "1.02 MB are less than 1 MiB");
+    deliver(&room, &mut mailroom, "another");
+    deliver(&room, &mut mailroom, "last");
+    assert_eq!(segments(&room), 2, "1.1 MB are more than 1 MiB");
 }

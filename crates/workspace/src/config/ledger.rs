@@ -39,6 +39,11 @@ pub struct SharedLog {
 }
 
 impl LedgerSection {
+    /// Returns the size in bytes at which a new segment begins.
+    pub fn segment_bytes(&self) -> u64 {
+        self.segment_mib * 1024 * 1024
+    }
+
     /// Returns the settings of the shared log if several hosts share the ledger; the error names a missing key.
     pub fn shared(&self) -> Result<Option<SharedLog>, &'static str> {
         let Some(log) = self.log.clone() else {

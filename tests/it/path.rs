@@ -1,10 +1,10 @@
 //! Takes the way of a message that `docs/architecture.md` draws from the code.
 //!
-//! Each stage of the way takes a value that only the stage before can make. The test follows the calls of the daemon's
-//! pass in source order and notes which crate first makes each of these values. It fails when a stage moves to another
-//! crate, when two swap places, and when one is missing, and also when the headings of the page are in another order.
-//! It follows the delivery from its own call, because a pass first delivers what the pass before it committed. It runs
-//! no code, follows only the accepted message, knows no traits, and proves nothing about what a stage does.
+//! Each stage makes a value that the next one takes. The test follows the calls of the daemon's pass in source order and
+//! notes which crate first makes each of these values. It fails when a stage moves to another crate, when two swap
+//! places, and when one is missing, and also when the headings of the page are in another order. It follows the delivery
+//! from its own call, because a pass first delivers what the pass before it committed. It runs no code, follows only the
+//! accepted message, knows no traits, and proves nothing about what a stage does.
 
 use settled_tests::call_path::SourceIndex;
 use settled_tests::{read, repository, write};

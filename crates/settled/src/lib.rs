@@ -1,4 +1,5 @@
-//! The commands: each parses arguments, makes one call into the room that answers, and prints.
+//! The commands: each parses arguments, asks the rooms that answer, and prints. `home` also puts an agent's next steps
+//! in order.
 
 pub mod cli;
 pub use views::exit;

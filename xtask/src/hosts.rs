@@ -1,5 +1,5 @@
-//! `cargo xtask hosts`: three hosts and one simulated log, for many seeds. The long form of the daemon's
-//! `tests/it/hosts.rs`.
+//! `cargo xtask hosts`: three hosts and one simulated log, for many seeds. The long form of
+//! `crates/daemon/tests/it/hosts/storms.rs`.
 
 use std::path::Path;
 

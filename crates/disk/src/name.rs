@@ -1,6 +1,6 @@
 //! A file's own name: one path component, as the bytes in the file system.
 //!
-//! `layout` knows its directory.
+//! The spool's `Layout` knows its directory.
 
 use std::ffi::OsString;
 use std::fmt;

@@ -1,5 +1,5 @@
 //! The state of a mailroom, and why: reviews, threads, problems, the life of one message, verdicts and the state of the
-//! installation. Reads only, without the lock.
+//! installation. Reads only, except for `doctor --fix`, and never takes the lock.
 
 pub mod dead_letter;
 pub mod doctor;

@@ -3,7 +3,7 @@
 //! this crate touches no disk, clock or log.
 //!
 //! Begin with `judge` (the path of a message), then `tentative` (how a batch is judged and rolled back), then `draft`
-//! (what the ledger keeps), and `again` (whether a record follows). `brief` writes what a reviewer gets with a request:
+//! (what the ledger keeps), and `rejudge` (whether a record follows). `brief` writes what a reviewer gets with a request:
 //! it asks the rules and decides nothing.
 
 #![warn(clippy::disallowed_methods, clippy::disallowed_types)]

@@ -1,5 +1,6 @@
-//! The directories of a workspace: the only place that spells their names. The names of mailboxes in the ledger use the
-//! same words, and the spool's `Layout` joins them to paths.
+//! The names of a workspace's directories. The names of mailboxes in the ledger use the same words, and the spool's
+//! `Layout` joins them to paths. Rooms that are not built on this one, such as those of the validator, spell the few
+//! names they need.
 
 /// All agents' directories.
 pub const AGENTS: &str = "agents";

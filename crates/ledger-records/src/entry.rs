@@ -1,6 +1,6 @@
 //! One record of the ledger: the decision, the file it judged and the files it makes.
 //!
-//! `ledger` defines the line of a record and its integrity; the caller defines the meaning of the decision.
+//! `line` defines the line of a record and its integrity; the caller defines the meaning of the decision.
 
 use std::fmt;
 use std::str::FromStr;

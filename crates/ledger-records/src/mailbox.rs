@@ -1,6 +1,6 @@
 //! The places to which files are delivered, and their form in the ledger.
 //!
-//! `layout` maps each to its directory.
+//! The spool's `Layout` maps each to its directory.
 
 use std::fmt;
 use std::str::FromStr;

@@ -1,5 +1,5 @@
-//! Runs the real rules without a disk or a clock: plays scenarios, including our own tests of the rules
-//! (`tests/scenarios`), and replays a ledger under another policy.
+//! Runs the real rules without a clock: plays scenarios, including our own tests of the rules (`tests/scenarios`), and
+//! replays a ledger under another policy. Only `replay` touches a disk: it reads a workspace's files.
 //!
 //! Begin with `format` (the scenario file), then `run` (step by step), then `session` (the state they change). Every
 //! message takes the daemon's own path through `judgement`.

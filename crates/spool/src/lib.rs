@@ -13,7 +13,8 @@
 //! - `snapshot` saves the state after a record, so that a start reads only the later records.
 //!
 //! `layout` makes paths and file names; the room `ledger-records` spells the records and every directory, and the room
-//! `disk` makes every file system call. Nothing here knows YAML or a rule of reviews.
+//! `disk` makes the file system calls, except for a few of `layout` (the empty tree and the list of agents), `lock` and
+//! `status` (the kernel's lock). Nothing here knows YAML or a rule of reviews.
 
 mod delivery;
 mod error;

@@ -17,7 +17,7 @@ use crate::snapshot_rows::SnapshotRows;
 use crate::untaken_requests::{Delivered, UntakenRequests};
 
 /// The version of the snapshot lines below and everything in them. Raise it with every change to a line or to how a
-/// record is folded; the daemon's `tests/it/ledgers.rs` fails if you forget.
+/// record is folded; `crates/daemon/tests/it/ledgers.rs` fails if you forget.
 const FORM: u32 = 13;
 
 /// Everything the daemon derives from the ledger.

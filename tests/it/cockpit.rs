@@ -121,7 +121,7 @@ fn a_model_that_follows_says_what_a_new_one_says() {
             // The model does not depend on where reading begins.
             overview["status"]["ledger"]["snapshot"].take();
             let keys: Vec<_> = follower
-                .standing()
+                .status()
                 .index
                 .state()
                 .reviews()

@@ -103,12 +103,12 @@ fn a_thousand_reviews_are_listed_in_the_order_of_their_deadlines() {
 
 /// A host that shares the ledger, with a heartbeat some seconds ago.
 fn host(name: &str, agent: &str, heard: Option<(i64, &str)>, now: DateTime<Utc>) -> HostRow {
-    let heard = heard.map(|(ago, standing)| LastHeard {
+    let heard = heard.map(|(ago, status)| LastHeard {
         at: now - TimeDelta::seconds(ago),
         version: "0.1.0".to_owned(),
-        standing: standing.to_owned(),
-        behind: u64::from(standing != "in_step") * 7,
-        clock_ahead_ms: if standing == "in_step" { 100 } else { -9_000 },
+        state: status.to_owned(),
+        behind: u64::from(status != "in_step") * 7,
+        clock_ahead_ms: if status == "in_step" { 100 } else { -9_000 },
     });
     HostRow {
         name: name.to_owned(),

@@ -142,9 +142,9 @@ fn ended(how: &ExitReason) -> String {
 }
 
 impl AgentRow {
-    pub(crate) fn all(standing: &WorkspaceStatus, config: &Config, runs: &Runs) -> Vec<Self> {
+    pub(crate) fn all(status: &WorkspaceStatus, config: &Config, runs: &Runs) -> Vec<Self> {
         let mut owed: BTreeMap<&str, usize> = BTreeMap::new();
-        for (key, review) in standing.index.state().current_reviews() {
+        for (key, review) in status.index.state().current_reviews() {
             match review.mover() {
                 Side::Author => *owed.entry(key.author.as_str()).or_default() += 1,
                 Side::Reviewer => {
@@ -155,8 +155,8 @@ impl AgentRow {
         }
         let row = |agent: &_| {
             let of_config = config.agents.get(agent);
-            let waiting = standing.unjudged.counts.iter();
-            let dead = standing.dead.iter();
+            let waiting = status.unjudged.counts.iter();
+            let dead = status.dead.iter();
             Self {
                 agent: agent.to_string(),
                 vendor: of_config.and_then(|section| section.vendor.clone()),
@@ -170,6 +170,6 @@ impl AgentRow {
                 run: runs.newest(agent.as_str()).cloned(),
             }
         };
-        standing.agents.iter().map(row).collect()
+        status.agents.iter().map(row).collect()
     }
 }

@@ -76,16 +76,16 @@ impl ReviewDetail {
         now: DateTime<Utc>,
         spell: &Spell<'_>,
     ) -> Self {
-        let (standing, past) = (follower.standing(), follower.past());
-        let state = standing.index.state();
+        let (status, past) = (follower.status(), follower.past());
+        let state = status.index.state();
         let row = ReviewRow::of(state, key, review);
-        let why = standing.why(key, review, follower.policy(), now, spell);
+        let why = status.why(key, review, follower.policy(), now, spell);
         let timeline = past.timelines.of(key);
         let messages = timeline.map_or(&[][..], |timeline| &timeline.said);
         let words = said(key, review.reviewer(key), messages);
         let mut threads = past
             .histories
-            .tell(key, review, standing.is_alone(key), spell);
+            .tell(key, review, status.is_alone(key), spell);
         add_words(&mut threads, &words);
         let agents = (&key.author, review.reviewer(key));
         let actor = why.actor.as_ref();
@@ -93,9 +93,9 @@ impl ReviewDetail {
         let request = words.request;
         // An escalated review has no open request any more, but the last request's commit is still the one in question.
         let said = request.as_ref().and_then(|request| request.head.as_deref());
-        let head = gate::head(standing, key, review).or_else(|| CommitSha::new(said?).ok());
+        let head = gate::head(status, key, review).or_else(|| CommitSha::new(said?).ok());
         let gate = GateView::of(
-            standing,
+            status,
             key,
             review,
             follower.policy(),

@@ -30,7 +30,7 @@ const DECISIONS: usize = 10;
 pub struct Follower {
     root: PathBuf,
     tail: Tail,
-    standing: WorkspaceStatus,
+    status: WorkspaceStatus,
     policy: Policy,
     past: Past,
     runs: Runs,
@@ -63,7 +63,7 @@ impl Follower {
         let mut follower = Self {
             root: root.to_owned(),
             tail: Tail::open(root, Since::Record(end))?,
-            standing: WorkspaceStatus {
+            status: WorkspaceStatus {
                 index,
                 folded,
                 serving: None,
@@ -97,25 +97,25 @@ impl Follower {
 
     fn look(&mut self) -> Result<bool, SpoolError> {
         // Outboxes before the ledger: a message judged in between is counted twice rather than never.
-        self.standing.agents = directory::agents(&self.root)?;
-        self.standing.unjudged = PendingMail::look(&self.root, &self.standing.agents);
-        let (past, index) = (&mut self.past, &mut self.standing.index);
+        self.status.agents = directory::agents(&self.root)?;
+        self.status.unjudged = PendingMail::look(&self.root, &self.status.agents);
+        let (past, index) = (&mut self.past, &mut self.status.index);
         let count = self.tail.read(&mut |entry| {
             index.add(entry)?;
             past.note(entry, true)
         })?;
         if let Some(verified) = self.tail.verified() {
-            self.standing.folded.verified = verified.clone();
+            self.status.folded.verified = verified.clone();
         }
-        self.standing.dead = refusals::open(&self.root, &self.standing.index);
-        self.standing.serving = spool::is_served(&self.root);
-        self.standing.alerts = operator_alerts::read(&self.root);
-        self.standing.heard = heartbeat::read(&self.root);
+        self.status.dead = refusals::open(&self.root, &self.status.index);
+        self.status.serving = spool::is_served(&self.root);
+        self.status.alerts = operator_alerts::read(&self.root);
+        self.status.heard = heartbeat::read(&self.root);
         let config = Config::load(&self.root).unwrap_or_default();
-        self.standing.host = config.ledger.host.clone();
-        self.policy = config.policy(self.standing.agents.iter().cloned());
+        self.status.host = config.ledger.host.clone();
+        self.policy = config.policy(self.status.agents.iter().cloned());
         self.runs.look(&self.root);
-        self.agents = AgentRow::all(&self.standing, &config, &self.runs);
+        self.agents = AgentRow::all(&self.status, &config, &self.runs);
         Ok(count > 0)
     }
 
@@ -130,8 +130,8 @@ impl Follower {
     }
 
     /// Returns the status that the commands read from the same workspace.
-    pub fn standing(&self) -> &WorkspaceStatus {
-        &self.standing
+    pub fn status(&self) -> &WorkspaceStatus {
+        &self.status
     }
 
     /// Returns the whole mailroom. `spell` writes a command the way its reader has to type it.
@@ -147,7 +147,7 @@ impl Follower {
         spell: &Spell<'_>,
     ) -> Option<ReviewDetail> {
         let (key, review) = self
-            .standing
+            .status
             .index
             .state()
             .reviews_of(&key.pr)
@@ -162,7 +162,7 @@ impl Follower {
 
     /// Returns the keys of the reviews that `which` selects.
     pub fn keys_of(&self, which: &Which) -> Vec<&ReviewKey> {
-        let selected = self.standing.selected(which);
+        let selected = self.status.selected(which);
         selected.into_iter().map(|(key, _)| key).collect()
     }
 

@@ -85,7 +85,7 @@ impl GateView {
     }
 
     pub(crate) fn of(
-        standing: &WorkspaceStatus,
+        status: &WorkspaceStatus,
         key: &ReviewKey,
         review: &Review,
         policy: &Policy,
@@ -100,7 +100,7 @@ impl GateView {
                 head: head.clone(),
                 allow_waiting: false,
             };
-            ApprovalVerdict::of(standing.index.state(), &asked).ok()
+            ApprovalVerdict::of(status.index.state(), &asked).ok()
         });
         let clauses = vec![
             blocking(review, Clause::P0, |severity| severity == Severity::P0),
@@ -110,7 +110,7 @@ impl GateView {
             nits(review),
             validation(review, policy),
             evidence(review),
-            approver(standing, key, review, policy),
+            approver(status, key, review, policy),
             approval(key, check.as_ref()),
         ];
         Self {
@@ -124,11 +124,11 @@ impl GateView {
 
 /// The head of the pull request: from its events, else from the round, else the last one reported.
 pub(crate) fn head(
-    standing: &WorkspaceStatus,
+    status: &WorkspaceStatus,
     key: &ReviewKey,
     review: &Review,
 ) -> Option<CommitSha> {
-    let pull = standing.index.state().pull(key.repo.as_ref(), &key.pr);
+    let pull = status.index.state().pull(key.repo.as_ref(), &key.pr);
     let open = review.phase.invocation();
     let of_round = || {
         open.and_then(|open| open.newer_heads.iter().last().or(open.head.as_ref()))
@@ -240,12 +240,12 @@ fn evidence(review: &Review) -> ClauseView {
 
 /// The clause about the approver: of another vendor where the policy asks for that, and allowed to approve these files.
 fn approver(
-    standing: &WorkspaceStatus,
+    status: &WorkspaceStatus,
     key: &ReviewKey,
     review: &Review,
     policy: &Policy,
 ) -> ClauseView {
-    let barred = standing.index.state().lgtm_barred(policy, key, review);
+    let barred = status.index.state().lgtm_barred(policy, key, review);
     if barred.is_empty() {
         return view(
             "approver",

@@ -62,16 +62,16 @@ impl Overview {
     }
 
     pub(crate) fn of(follower: &Follower, now: DateTime<Utc>, spell: &Spell<'_>) -> Self {
-        let (standing, past) = (follower.standing(), follower.past());
-        let status = Status::of(standing, None, ListedReviews::Current);
-        let problems = standing.problems(follower.policy(), now, spell);
-        let state = standing.index.state();
+        let (workspace, past) = (follower.status(), follower.past());
+        let status = Status::of(workspace, None, ListedReviews::Current);
+        let problems = workspace.problems(follower.policy(), now, spell);
+        let state = workspace.index.state();
         // Rows are in the order of the keys.
         let rows = state.current_reviews().zip(&status.reviews);
         let mut told = ToldCommands::default();
         let mut needs: Vec<Need> = rows
             .filter_map(|((key, review), row)| {
-                let why = standing.why(key, review, follower.policy(), now, spell);
+                let why = workspace.why(key, review, follower.policy(), now, spell);
                 if why.missing.is_some() {
                     told.note(&why);
                 }
@@ -84,7 +84,7 @@ impl Overview {
             .collect();
         needs.extend(others);
         Need::sort(&mut needs);
-        let verified = &standing.folded.verified;
+        let verified = &workspace.folded.verified;
         Self {
             mailroom: name(follower),
             decisions: past.decisions.iter().cloned().collect(),
@@ -96,7 +96,7 @@ impl Overview {
             },
             needs,
             tasks: TaskRow::all(state),
-            queue: QueuedFinding::all(standing, &FixCommands(spell)),
+            queue: QueuedFinding::all(workspace, &FixCommands(spell)),
             agents: follower.agents().to_vec(),
             history: past.tally.history(state),
             status,

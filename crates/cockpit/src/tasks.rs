@@ -71,8 +71,8 @@ impl TaskRow {
 }
 
 impl QueuedFinding {
-    pub(crate) fn all(standing: &WorkspaceStatus, commands: &FixCommands<'_>) -> Vec<Self> {
-        let state = standing.index.state();
+    pub(crate) fn all(status: &WorkspaceStatus, commands: &FixCommands<'_>) -> Vec<Self> {
+        let state = status.index.state();
         let mut queue = Vec::new();
         for (key, review) in state.current_reviews() {
             if review.threads.is_empty() {
@@ -88,7 +88,7 @@ impl QueuedFinding {
                     thread.is_queued().then_some("queued")
                 }
             };
-            let words = || format!("threads {}", named(key, standing.is_alone(key)));
+            let words = || format!("threads {}", named(key, status.is_alone(key)));
             queue.extend(review.threads.iter().filter_map(|(id, thread)| {
                 Some(Self {
                     review: key.to_string(),

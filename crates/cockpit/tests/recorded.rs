@@ -32,7 +32,7 @@ fn pretty(value: &impl Serialize) -> String {
 }
 
 fn keys(follower: &Follower) -> Vec<ReviewKey> {
-    let reviews = follower.standing().index.state().reviews();
+    let reviews = follower.status().index.state().reviews();
     reviews.map(|(key, _)| key.clone()).collect()
 }
 

@@ -521,8 +521,8 @@ impl Mailroom {
         let owed = self.spool.next_delivery();
         schedule.set(Wakeup::Retry, owed.filter(|_| !self.is_frozen()));
         if self
-            .standing()
-            .is_some_and(|standing| *standing != SharingState::InStep)
+            .sharing_state()
+            .is_some_and(|sharing_state| *sharing_state != SharingState::InStep)
         {
             // Nothing is judged until this host follows the log again.
             return schedule;

@@ -11,7 +11,7 @@ mod state;
 
 pub use machine::{ITERATIONS, Pair, PairEvent, PairFailure, Signal, SignalWords};
 pub use record::{
-    PairId, PairMember, PairReport, PairSetup, PairStanding, PairStep, TASK_MAX, TRANSCRIPT_MAX,
+    PairId, PairMember, PairReport, PairSetup, PairStatus, PairStep, TASK_MAX, TRANSCRIPT_MAX,
     Transcript,
 };
 pub use state::{InvalidTransition, RunState};

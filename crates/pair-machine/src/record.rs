@@ -202,7 +202,7 @@ impl PairStep {
 
 /// The state of a pair, and its remaining budget.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub struct PairStanding {
+pub struct PairStatus {
     /// The pair in its run.
     pub pair: Pair,
     /// The number of runs begun.
@@ -220,7 +220,7 @@ pub struct PairStanding {
     pub turns_left: Option<u32>,
 }
 
-impl PairStanding {
+impl PairStatus {
     /// Returns the state of a pair with this setup, before its first run.
     pub fn new(setup: &PairSetup) -> Self {
         Self {
@@ -286,10 +286,10 @@ mod tests {
 
     #[test]
     fn each_run_uses_up_time_and_turns_until_one_of_them_is_gone() {
-        let left = |standing: PairStanding| (standing.ms_left, standing.turns_left);
-        let fresh = PairStanding::new(&setup());
+        let left = |status: PairStatus| (status.ms_left, status.turns_left);
+        let fresh = PairStatus::new(&setup());
         assert_eq!(left(fresh), (10_000, Some(8)));
-        let begun = PairStanding {
+        let begun = PairStatus {
             began_at: Some(DateTime::UNIX_EPOCH),
             starts: 1,
             ..fresh
@@ -361,7 +361,7 @@ mod tests {
             turns: None,
             ..setup()
         };
-        let after = PairStanding::new(&setup).without(&run(1, 1_000));
+        let after = PairStatus::new(&setup).without(&run(1, 1_000));
         assert_eq!(after.turns_left, None);
         assert!(!after.is_spent());
     }

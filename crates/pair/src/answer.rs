@@ -46,7 +46,7 @@ pub(super) fn read(
     };
     note(driver, role, "")?;
     let words = &driver.setup.words;
-    let of_turn = Signal::of_turn(driver.standing.pair.run(), &said.text, words);
+    let of_turn = Signal::of_turn(driver.status.pair.run(), &said.text, words);
     let signal = match role {
         Role::Author => of_turn,
         Role::Reviewer => match answer::read(said, words) {

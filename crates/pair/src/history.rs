@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use review::{Event, PairId, PairStanding, PairStep};
+use review::{Event, PairId, PairStatus, PairStep};
 use spool::SpoolError;
 use workspace::index;
 
@@ -16,7 +16,7 @@ pub struct Past {
     /// The step.
     pub step: PairStep,
     /// The pair's state after the step.
-    pub standing: PairStanding,
+    pub status: PairStatus,
 }
 
 /// Reads the steps of a pair, oldest first: the one with this id or, without an id, the one opened last. Returns none
@@ -28,7 +28,7 @@ pub fn of(root: &Path, id: Option<&PairId>) -> Result<Option<(PairId, Vec<Past>)
         let Some(happened) = record.happened() else {
             return Ok(());
         };
-        let (Event::Pair(news), Some(standing)) = (&happened.event, happened.pair) else {
+        let (Event::Pair(news), Some(status)) = (&happened.event, happened.pair) else {
             return Ok(());
         };
         let is_new =
@@ -43,7 +43,7 @@ pub fn of(root: &Path, id: Option<&PairId>) -> Result<Option<(PairId, Vec<Past>)
                 seq: entry.seq,
                 at: entry.at.clone(),
                 step: news.what.clone(),
-                standing,
+                status,
             });
         }
         Ok(())

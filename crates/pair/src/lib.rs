@@ -29,7 +29,7 @@ use std::path::{Path, PathBuf};
 
 use daemon::submit_order;
 use review::{
-    DeclinedEvent, Event, EventRecord, OpenPair, PairId, PairReport, PairSetup, PairStanding,
+    DeclinedEvent, Event, EventRecord, OpenPair, PairId, PairReport, PairSetup, PairStatus,
     PairStep,
 };
 use workspace::config::Config;
@@ -47,7 +47,7 @@ pub struct Driver<'a> {
     root: PathBuf,
     id: PairId,
     setup: PairSetup,
-    standing: PairStanding,
+    status: PairStatus,
     places: Places,
     _serving: Serving,
     stop: Stop,
@@ -66,12 +66,12 @@ impl<'a> Driver<'a> {
         members::check(root, config, &setup)?;
         let id = new_id();
         let places = hold(root, &id)?;
-        let standing = PairStanding::new(&setup);
+        let status = PairStatus::new(&setup);
         let mut driver = Self {
             root: root.to_owned(),
             id,
             setup,
-            standing,
+            status,
             _serving: Serving::see_to(root, &places.log()),
             places,
             stop,
@@ -105,11 +105,11 @@ impl<'a> Driver<'a> {
         named: Option<&PairId>,
         stop: Stop,
         progress: &'a mut dyn FnMut(&Progress<'_>),
-    ) -> Result<(PairId, PairStanding), PairError> {
+    ) -> Result<(PairId, PairStatus), PairError> {
         let (id, _) = members::find(root, named)?;
         let mut driver = Self::take_over(root, id, stop, progress)?;
         driver.tell(PairStep::Dropped)?;
-        Ok((driver.id, driver.standing))
+        Ok((driver.id, driver.status))
     }
 
     /// Takes over an interrupted pair. If its driver was killed, records the interruption first.
@@ -123,24 +123,19 @@ impl<'a> Driver<'a> {
         // Read only now, when the previous driver can report nothing more.
         let (index, _) = LedgerIndex::read(root)?;
         let known = index.state().pair(&id).cloned();
-        let OpenPair {
-            setup, standing, ..
-        } = known.ok_or_else(|| PairError::Unknown(id.clone()))?;
+        let OpenPair { setup, status, .. } = known.ok_or_else(|| PairError::Unknown(id.clone()))?;
         let mut driver = Self {
             root: root.to_owned(),
             id,
             setup,
-            standing,
+            status,
             _serving: Serving::see_to(root, &places.log()),
             places,
             stop,
             progress,
         };
-        if !driver.standing.pair.run().is_terminal() {
-            let run = driver
-                .standing
-                .began_at
-                .map(|at| turn::cut_off(&driver, at));
+        if !driver.status.pair.run().is_terminal() {
+            let run = driver.status.began_at.map(|at| turn::cut_off(&driver, at));
             driver.tell(PairStep::Interrupted {
                 why: "the process that drove it was ended".to_owned(),
                 run,
@@ -155,11 +150,11 @@ impl<'a> Driver<'a> {
     }
 
     /// Runs the commands in turn until the pair is over; returns its last state.
-    pub fn drive(&mut self) -> Result<PairStanding, PairError> {
+    pub fn drive(&mut self) -> Result<PairStatus, PairError> {
         loop {
-            let run = self.standing.pair.run();
+            let run = self.status.pair.run();
             if run.is_terminal() {
-                return Ok(self.standing);
+                return Ok(self.status);
             }
             if let Some(why) = self.stop.heard() {
                 self.tell(PairStep::Interrupted {
@@ -195,11 +190,11 @@ impl<'a> Driver<'a> {
         let heard = submit_order::submit(&self.root, Event::Pair(news.clone()))?;
         match heard.record {
             EventRecord::Happened(happened) => {
-                let was = self.standing;
-                self.standing = happened.pair.unwrap_or(self.standing);
+                let was = self.status;
+                self.status = happened.pair.unwrap_or(self.status);
                 let Self {
                     setup,
-                    standing,
+                    status,
                     progress,
                     ..
                 } = self;
@@ -208,7 +203,7 @@ impl<'a> Driver<'a> {
                     setup,
                     step: &news.what,
                     was,
-                    standing,
+                    status,
                 };
                 progress(&Progress::Told(told));
                 Ok(())

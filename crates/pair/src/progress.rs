@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use review::{PairId, PairSetup, PairStanding, PairStep, RunState};
+use review::{PairId, PairSetup, PairStatus, PairStep, RunState};
 
 /// The side whose command runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,7 +57,7 @@ pub struct RecordedStep<'a> {
     /// The step.
     pub step: &'a PairStep,
     /// Its state before the step.
-    pub was: PairStanding,
+    pub was: PairStatus,
     /// Its state after the step.
-    pub standing: &'a PairStanding,
+    pub status: &'a PairStatus,
 }

@@ -65,7 +65,7 @@ impl Driver<'_> {
         for member in self.setup.members() {
             mail::judged(&self.root, &member.agent)?;
         }
-        let start = self.standing.starts.saturating_add(1);
+        let start = self.status.starts.saturating_add(1);
         let prepared = self.prepare(role, &member, start)?;
         let mut tail = Tail::open(&self.root, Since::End)?;
         if let Err(error) = self.tell(PairStep::Began(start)) {
@@ -141,7 +141,7 @@ impl Driver<'_> {
             what: format!("the folder of run {start}"),
             source,
         };
-        let iteration = self.standing.pair.iteration();
+        let iteration = self.status.pair.iteration();
         let mail = self.places.mail(iteration, role).map_err(failed)?;
         let (own, others) = self.asks(role)?;
         mail::drain(&self.root, &member.agent, &mail, &others)?;
@@ -183,7 +183,7 @@ impl Driver<'_> {
         let values = [
             ("agent", member.agent.to_string()),
             ("other", other),
-            ("iteration", self.standing.pair.iteration().to_string()),
+            ("iteration", self.status.pair.iteration().to_string()),
             ("iterations", self.setup.iterations.to_string()),
             ("seconds", seconds.to_string()),
             ("workdir", self.setup.workdir.clone()),
@@ -236,7 +236,7 @@ impl Driver<'_> {
     /// The time limit of the next run, in seconds; at least one.
     fn seconds(&self) -> u64 {
         u64::from(self.setup.run_seconds)
-            .min(self.standing.ms_left.div_ceil(1_000))
+            .min(self.status.ms_left.div_ceil(1_000))
             .max(1)
     }
 
@@ -310,7 +310,7 @@ impl Driver<'_> {
                 return Some(StopReason::Stopped(why));
             }
             if self
-                .standing
+                .status
                 .turns_left
                 .is_some_and(|left| u32::from(turns) >= left)
             {
@@ -344,10 +344,10 @@ impl Driver<'_> {
 /// Ends what a killed driver left running, and returns what is known about the run. Charges it the time until now, up
 /// to the limit of a run.
 pub(super) fn cut_off(driver: &Driver<'_>, began_at: DateTime<Utc>) -> Transcript {
-    let start = driver.standing.starts;
+    let start = driver.status.starts;
     let folder = Folder::at(&driver.places.run(start));
     runner::orphans::end(&folder, &run_name(driver, start));
-    let run = driver.standing.pair.run();
+    let run = driver.status.pair.run();
     let said = driver
         .setup
         .member(run)

@@ -6,9 +6,7 @@ use chrono::TimeDelta;
 use message_schema::id::MessageId;
 use message_schema::line::escaped;
 use message_schema::spend;
-use review::{
-    PairFailure, PairId, PairSetup, PairStanding, PairStep, RunState, Signal, Transcript,
-};
+use review::{PairFailure, PairId, PairSetup, PairStatus, PairStep, RunState, Signal, Transcript};
 use serde::Serialize;
 use workspace::clock::span;
 
@@ -68,10 +66,7 @@ impl PairLine {
     /// The line of a recorded step.
     pub fn of(told: RecordedStep<'_>) -> Self {
         let RecordedStep {
-            pair,
-            step,
-            standing,
-            ..
+            pair, step, status, ..
         } = told;
         let (signal, why, run) = match step {
             PairStep::Ended { signal, run } => (Some(signal.word()), None, Some(run)),
@@ -94,7 +89,7 @@ impl PairLine {
         } else {
             None
         };
-        let bare = Self::bare(pair, step.word(), standing);
+        let bare = Self::bare(pair, step.word(), status);
         let run_number = run.map(|run| run.start).or(begun);
         Self {
             signal,
@@ -106,8 +101,8 @@ impl PairLine {
         }
     }
 
-    fn bare(id: &PairId, step: &'static str, standing: &PairStanding) -> Self {
-        let pair = standing.pair;
+    fn bare(id: &PairId, step: &'static str, status: &PairStatus) -> Self {
+        let pair = status.pair;
         Self {
             step,
             pair: id.to_string(),
@@ -118,8 +113,8 @@ impl PairLine {
             why: None,
             failure: pair.failure().map(PairFailure::word),
             used: None,
-            seconds_left: standing.ms_left / 1_000,
-            turns_left: standing.turns_left,
+            seconds_left: status.ms_left / 1_000,
+            turns_left: status.turns_left,
             setup: None,
         }
     }
@@ -148,7 +143,7 @@ pub fn said(told: RecordedStep<'_>) -> Option<String> {
         setup,
         step,
         was,
-        standing,
+        status,
         ..
     } = told;
     let name = |run: RunState| {
@@ -191,7 +186,7 @@ pub fn said(told: RecordedStep<'_>) -> Option<String> {
         PairStep::Resumed => {
             format!(
                 "{at}  resumed where it stopped: {}",
-                standing.pair.run().word()
+                status.pair.run().word()
             )
         }
         PairStep::Dropped => format!("{at}  a person discarded it"),
@@ -213,7 +208,7 @@ pub fn said(told: RecordedStep<'_>) -> Option<String> {
             format!("{at}  {}: {signal}{sent}, {}", name(was), took(run))
         }
         PairStep::Crashed { why, run } => {
-            let then = if standing.pair.run().is_terminal() {
+            let then = if status.pair.run().is_terminal() {
                 ""
             } else {
                 "; started again"
@@ -239,18 +234,18 @@ pub struct Last<'a> {
     /// The pair.
     pub id: &'a PairId,
     /// The pair's state.
-    pub standing: PairStanding,
+    pub status: PairStatus,
 }
 
 impl Last<'_> {
     /// The last line as JSON.
     pub fn line(&self) -> PairLine {
-        PairLine::bare(self.id, "over", &self.standing)
+        PairLine::bare(self.id, "over", &self.status)
     }
 
     /// The words of the next command.
     pub fn next(&self) -> Option<String> {
-        match self.standing.pair.failure()? {
+        match self.status.pair.failure()? {
             PairFailure::Interrupted => Some(format!("pair --resume {}", self.id)),
             PairFailure::WithAPerson | PairFailure::Unanswered => Some("problems".to_owned()),
             PairFailure::NotStarted
@@ -263,11 +258,11 @@ impl Last<'_> {
 
     /// The last line as a sentence.
     pub fn sentence(&self) -> String {
-        let iterations = match self.standing.pair.iteration() {
+        let iterations = match self.status.pair.iteration() {
             1 => "1 iteration".to_owned(),
             n => format!("{n} iterations"),
         };
-        match self.standing.pair.failure() {
+        match self.status.pair.failure() {
             None => format!("{} is complete after {iterations}", self.id),
             Some(failure) => {
                 format!("{} failed after {iterations}: {}", self.id, reason(failure))
@@ -319,12 +314,12 @@ pub fn transcript(id: &PairId, past: &[Past]) -> Transcripts {
         | PairStep::Resumed
         | PairStep::Dropped => None,
     });
-    let mut was = past.first().map(|past| past.standing);
+    let mut was = past.first().map(|past| past.status);
     for Past {
         seq,
         at,
         step,
-        standing,
+        status,
     } in past
     {
         let (setup, before) = opened
@@ -335,7 +330,7 @@ pub fn transcript(id: &PairId, past: &[Past]) -> Transcripts {
             setup,
             step,
             was: before,
-            standing,
+            status,
         };
         if let Some(text) = said(told) {
             lines.push(format!("{at}  {}", text.trim_start()));
@@ -346,7 +341,7 @@ pub fn transcript(id: &PairId, past: &[Past]) -> Transcripts {
             at: at.clone(),
             line: PairLine::of(told),
         });
-        was = Some(*standing);
+        was = Some(*status);
     }
     Transcripts { steps, lines }
 }
@@ -401,14 +396,14 @@ mod tests {
         serde_json::from_value(setup).expect("a set-up")
     }
 
-    fn standing(run: &str, failure: Option<PairFailure>) -> PairStanding {
-        let standing = json!({
+    fn status(run: &str, failure: Option<PairFailure>) -> PairStatus {
+        let status = json!({
             "pair": {
                 "run": run, "iteration": 2, "limit": 3, "has_reviewer": true, "restarted": false, "failure": failure,
             },
             "starts": 4, "ms_left": 90_500, "turns_left": 7,
         });
-        serde_json::from_value(standing).expect("a standing")
+        serde_json::from_value(status).expect("a status")
     }
 
     fn run(turns: u32, spend: &Value, messages: &[&str]) -> Transcript {
@@ -449,15 +444,15 @@ mod tests {
             PairStep::Resumed,
             PairStep::Dropped,
         ];
-        let standing = standing("reviewing", None);
+        let status = status("reviewing", None);
         let mut text = String::new();
         for step in &steps {
             let told = RecordedStep {
                 pair: &id(),
                 setup: &setup(),
                 step,
-                was: standing,
-                standing: &standing,
+                was: status,
+                status: &status,
             };
             let line = serde_json::to_string(&PairLine::of(told)).expect("plain values are JSON");
             text += &format!("{line}\n{}\n", said(told).unwrap_or_default());
@@ -482,7 +477,7 @@ mod tests {
             let run = failure.map_or("complete", |_| "failed");
             let last = Last {
                 id: &id(),
-                standing: standing(run, failure),
+                status: status(run, failure),
             };
             let next = last.next().unwrap_or_default();
             text += &format!("{}\n{next}\n", last.sentence());

@@ -19,7 +19,7 @@ use daemon::serve::{Until, serve};
 use daemon::submit_order;
 use pair::{Driver, PairError, Progress, Role, Stop, history, view};
 use review::{
-    Event, PairFailure, PairId, PairMember, PairReport, PairSetup, PairStanding, PairStep, Phase,
+    Event, PairFailure, PairId, PairMember, PairReport, PairSetup, PairStatus, PairStep, Phase,
     RunState, SignalWords,
 };
 use runner::folder::Folder;
@@ -164,7 +164,7 @@ fn config(root: &Path) -> Config {
 
 /// The end of a pair.
 struct Over {
-    standing: PairStanding,
+    status: PairStatus,
     /// Every step in the ledger, such as `ended done`.
     steps: Vec<String>,
     transcript: String,
@@ -216,12 +216,12 @@ impl Table {
         let root = self.root();
         let mut driver = Driver::open(&root, &config(&root), setup, Stop::default(), &mut progress)
             .expect("a pair");
-        let standing = driver.drive().expect("it goes on");
+        let status = driver.drive().expect("it goes on");
         drop(driver);
         let (id, past) = history::of(&root, None).expect("a ledger").expect("a pair");
         let transcript = view::transcript(&id, &past).text();
         Over {
-            standing,
+            status,
             steps,
             transcript,
         }
@@ -259,7 +259,7 @@ impl Table {
 
 impl Over {
     fn stands(&self) -> (RunState, u8, Option<PairFailure>) {
-        let pair = self.standing.pair;
+        let pair = self.status.pair;
         (pair.run(), pair.iteration(), pair.failure())
     }
 }
@@ -350,7 +350,7 @@ fn a_word_amid_prose_or_of_the_other_side_is_none() {
         setup.iterations = 1;
         let over = table.hold(setup);
         assert_eq!(
-            (over.standing.pair.failure(), table.turns().as_str()),
+            (over.status.pair.failure(), table.turns().as_str()),
             (Some(PairFailure::IterationLimit), "ar"),
             "{author}, {reviewer}: {:?}",
             over.steps
@@ -376,14 +376,11 @@ fn every_end_names_its_reason() {
         change(&mut setup);
         let over = table.hold(setup);
         assert_eq!(
-            over.standing.pair.run(),
+            over.status.pair.run(),
             RunState::Failed,
             "{author}, {reviewer}"
         );
-        (
-            over.standing.pair.failure().expect("a reason"),
-            table.turns(),
-        )
+        (over.status.pair.failure().expect("a reason"), table.turns())
     };
     let asis = |_: &mut PairSetup| {};
     for (found, failure, turns) in [
@@ -604,7 +601,7 @@ fn a_message_counts_as_its_senders_word() {
     setup.iterations = 1;
     let over = table.hold(setup);
     assert_eq!(
-        (over.standing.pair.failure(), table.phase().as_str()),
+        (over.status.pair.failure(), table.phase().as_str()),
         (Some(PairFailure::IterationLimit), "fixing"),
         "{}",
         over.transcript
@@ -620,7 +617,7 @@ fn a_message_about_another_review_is_no_word() {
     setup.iterations = 1;
     let over = table.hold(setup);
     assert_eq!(
-        (over.standing.pair.failure(), table.phase().as_str()),
+        (over.status.pair.failure(), table.phase().as_str()),
         (Some(PairFailure::IterationLimit), "approved"),
         "{}",
         over.transcript
@@ -674,7 +671,7 @@ fn a_command_that_used_up_its_seconds_or_its_turns_is_told_from_one_that_crashed
         }
         let over = table.hold(setup);
         assert_eq!(
-            over.standing.pair.failure(),
+            over.status.pair.failure(),
             Some(PairFailure::BudgetSpent),
             "{}",
             over.transcript
@@ -692,7 +689,7 @@ fn a_pair_without_budget_for_the_day_is_interrupted() {
     "codex".clone_into(&mut setup.author.output);
     let over = table.hold(setup);
     assert_eq!(
-        over.standing.pair.failure(),
+        over.status.pair.failure(),
         Some(PairFailure::Interrupted),
         "{}",
         over.transcript

@@ -44,7 +44,7 @@ pub use answers::undo::Undo;
 pub use pair_machine::{ITERATIONS, Pair, PairEvent, PairFailure, Signal, SignalWords};
 pub use pair_machine::{InvalidTransition, RunState};
 pub use pair_machine::{
-    PairId, PairMember, PairReport, PairSetup, PairStanding, PairStep, TASK_MAX, TRANSCRIPT_MAX,
+    PairId, PairMember, PairReport, PairSetup, PairStatus, PairStep, TASK_MAX, TRANSCRIPT_MAX,
     Transcript,
 };
 pub use parts::evidence::approval_barred;

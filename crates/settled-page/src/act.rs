@@ -149,7 +149,7 @@ async fn give(site: &Site, order: MessageId, event: Event) -> Result<(), Outcome
         },
         Ok(Err(error @ SubmitError::Gone { .. })) => {
             let is_known = move |follower: &Follower, _: &Look<'_>| {
-                follower.standing().index.state().has_order(&order)
+                follower.status().index.state().has_order(&order)
             };
             Err(Outcome(match site.look(is_known).await {
                 Ok(true) => "this form was sent before, and its order counts once; decide again \

@@ -304,7 +304,7 @@ impl SideBySide {
                 then: stands(&self.then, key),
                 now: stands(&self.now, key),
             })
-            .filter(|standing| standing.then != standing.now)
+            .filter(|review| review.then != review.now)
             .collect();
         self.replay
     }

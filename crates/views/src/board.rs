@@ -299,7 +299,7 @@ mod tests {
             heard: Some(LastHeard {
                 at: now - TimeDelta::seconds(4),
                 version: "0.1.0".to_owned(),
-                standing: "waiting".to_owned(),
+                state: "waiting".to_owned(),
                 behind: 7,
                 clock_ahead_ms: -9_000,
             }),

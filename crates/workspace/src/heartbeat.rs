@@ -23,7 +23,7 @@ pub const SILENT: TimeDelta = TimeDelta::seconds(35);
 /// The largest difference between the clocks of two hosts that is no finding.
 pub const CLOCKS_APART_MAX: TimeDelta = TimeDelta::seconds(2);
 
-/// The longest version and standing, in bytes.
+/// The longest version and state, in bytes.
 const WORD_BYTES_MAX: usize = 64;
 
 /// The state of a host, as the host reports it.
@@ -39,7 +39,8 @@ pub struct HostState {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub digest: Option<Digest>,
     /// The state of its connection to the shared ledger: `in_step`, `waiting`, `frozen` or `stopped`.
-    pub standing: String,
+    #[serde(rename = "standing")]
+    pub state: String,
     /// Its clock's time.
     pub at: DateTime<Utc>,
     /// Its clock's time when its daemon started, which distinguishes this daemon run from earlier ones.
@@ -102,7 +103,7 @@ pub fn heard(
 ) -> Option<HostState> {
     let signed: SignedState = serde_json::from_slice(bytes).ok()?;
     let state: HostState = serde_json::from_str(&signed.state).ok()?;
-    if !is_word(&state.version) || !is_word(&state.standing) {
+    if !is_word(&state.version) || !is_word(&state.state) {
         return None;
     }
     let key = fleet.key(&state.host)?;
@@ -152,7 +153,7 @@ mod tests {
             version: "0.4.0".to_owned(),
             seq: 7,
             digest: Some(Digest::ZERO),
-            standing: "in_step".to_owned(),
+            state: "in_step".to_owned(),
             at: DateTime::UNIX_EPOCH,
             started: DateTime::UNIX_EPOCH,
             number: 3,
@@ -184,7 +185,7 @@ mod tests {
                     ..north.clone()
                 },
                 HostState {
-                    standing: word.clone(),
+                    state: word.clone(),
                     ..north.clone()
                 },
             ] {

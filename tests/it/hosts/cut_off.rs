@@ -20,7 +20,7 @@ type Said = (&'static str, fn(&Mailroom, &Page) -> bool);
 /// Places that have 2 s.
 const SAID_IN_TIME: [Said; 5] = [
     ("the metric", |tower, _| {
-        metrics(tower).contains("settled_shared_ledger{standing=\"waiting\"} 1")
+        metrics(tower).contains("settled_shared_ledger{state=\"waiting\"} 1")
     }),
     ("status", |tower, _| {
         done(tower, &["status"]).contains(WAITS)

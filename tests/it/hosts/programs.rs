@@ -269,7 +269,7 @@ fn hosts_on_a_broker_hear_of_each_other() {
     let heard = |status: &Value| status["hosts"][0]["heard"].clone();
     wait::until("the tower to hear that the laptop has all records", || {
         let heard = heard(&hosts.tower.status());
-        heard["standing"] == "in_step" && heard["behind"] == 0
+        heard["state"] == "in_step" && heard["behind"] == 0
     });
     let there = heard(&hosts.tower.status());
     assert_eq!(there["version"], env!("CARGO_PKG_VERSION"));

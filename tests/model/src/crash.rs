@@ -40,18 +40,18 @@ fn started_again(node: &Node, expected: &Node) -> Result<(), Broken> {
     for (record, at) in lines.into_iter().rev() {
         read_back(record, at, &mut state)?;
     }
-    for (key, standing) in &expected.reviews {
+    for (key, tracked) in &expected.reviews {
         let mut review = state.review(key).cloned();
         if let Some(review) = &mut review {
-            review.since = standing.review.since;
+            review.since = tracked.review.since;
             review.failed = None;
             review.past_requests.clear();
             review.threads.values_mut().for_each(settle_thread);
         }
-        if review.as_ref() != Some(&standing.review) {
+        if review.as_ref() != Some(&tracked.review) {
             return Err(Broken::new(
                 Invariant::CrashesLoseNothing,
-                format!("{review:?}, but it was {standing:?}"),
+                format!("{review:?}, but it was {tracked:?}"),
             ));
         }
     }

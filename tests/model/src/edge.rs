@@ -85,9 +85,9 @@ impl Tally {
     pub(crate) fn meet(&self, node: &Node, codes: BTreeSet<Code>) {
         let mut seen = self.seen.lock().expect("nobody panics with the lock");
         seen.codes.extend(codes);
-        for standing in node.reviews.values() {
-            seen.most = seen.most.max(standing.accepted);
-            if let Some(end) = end(&standing.review.phase) {
+        for tracked in node.reviews.values() {
+            seen.most = seen.most.max(tracked.accepted);
+            if let Some(end) = end(&tracked.review.phase) {
                 *seen.ends.entry(end).or_default() += 1;
             }
         }

@@ -14,8 +14,8 @@ use crate::state::Node;
 /// Returns the events possible in this state, each with its time.
 pub(crate) fn events(bounds: &Bounds, node: &Node) -> Vec<(Event, DateTime<Utc>)> {
     let mut events = Vec::new();
-    for (key, standing) in &node.reviews {
-        if let Some((at, which)) = standing.review.deadline() {
+    for (key, tracked) in &node.reviews {
+        if let Some((at, which)) = tracked.review.deadline() {
             events.push((
                 Event::Deadline {
                     review: key.clone(),
@@ -25,7 +25,7 @@ pub(crate) fn events(bounds: &Bounds, node: &Node) -> Vec<(Event, DateTime<Utc>)
             ));
         }
         if bounds.counts {
-            let which = Which::at_work(key, standing.review.reviewer(key));
+            let which = Which::at_work(key, tracked.review.reviewer(key));
             events.push((Event::Taken(which.clone()), minute(2)));
             events.push((
                 Event::Turns {
@@ -59,10 +59,10 @@ pub(crate) fn events(bounds: &Bounds, node: &Node) -> Vec<(Event, DateTime<Utc>)
         }
         // A review's spending grows with each report; beyond its limit there is nothing left to check.
         let limit = bounds.policy.budget.per_review.tokens.unwrap_or(0);
-        if standing.review.spent.tokens < limit {
+        if tracked.review.spent.tokens < limit {
             let report = RunSpend {
                 review: key.clone(),
-                agent: standing.review.reviewer(key).clone(),
+                agent: tracked.review.reviewer(key).clone(),
                 run: "run".to_owned(),
                 spend: Spend::tokens(1),
             };

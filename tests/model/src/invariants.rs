@@ -127,9 +127,9 @@ fn holds(claim: bool, invariant: Invariant, why: impl FnOnce() -> String) -> Res
 }
 
 /// Checks a single state: whoever falls silent, the daemon can go on.
-pub(crate) fn standing(node: &Node, state: &State, policy: &Policy) -> Result<(), Broken> {
-    for (key, standing) in &node.reviews {
-        let review = &standing.review;
+pub(crate) fn of_state(node: &Node, state: &State, policy: &Policy) -> Result<(), Broken> {
+    for (key, tracked) in &node.reviews {
+        let review = &tracked.review;
         let is_end = match review.phase {
             Phase::Approved(_) | Phase::Escalated(_) | Phase::Closed(_) => true,
             Phase::Awaiting { .. }
@@ -171,7 +171,7 @@ pub(crate) fn standing(node: &Node, state: &State, policy: &Policy) -> Result<()
     let first = node
         .reviews
         .values()
-        .filter_map(|standing| standing.review.deadline())
+        .filter_map(|tracked| tracked.review.deadline())
         .min_by_key(|(at, _)| *at);
     let Some((at, _)) = first else { return Ok(()) };
     let fires = due(state, policy, at, &mut ids()).is_some();

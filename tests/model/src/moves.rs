@@ -18,7 +18,7 @@ use crate::edge::{Edge, Tally, What};
 use crate::events::events;
 use crate::inputs::{AUTHOR, Input, Inputs, Line as ReviewLine, agent, start};
 use crate::invariants::{self, Broken, Invariant, Moved};
-use crate::state::{Line, Node, Standing, likeness};
+use crate::state::{Line, Node, TrackedReview, likeness};
 
 fn count(counter: &AtomicU64) {
     counter.fetch_add(1, Ordering::Relaxed);
@@ -66,8 +66,8 @@ impl<'a> Place<'a> {
         if self.node.waiting {
             return crate::crash::edges(&self, edges);
         }
-        let standing = invariants::standing(self.node, &self.state, &self.bounds.policy);
-        if let Err(broken) = standing.and_then(|()| crate::advice::check(&self)) {
+        let holds = invariants::of_state(self.node, &self.state, &self.bounds.policy);
+        if let Err(broken) = holds.and_then(|()| crate::advice::check(&self)) {
             let next = Box::new(Node {
                 broken: Some(broken),
                 ..self.node.clone()
@@ -90,18 +90,18 @@ impl<'a> Place<'a> {
         let key = line.key();
         // The review that was opened with this reviewer, or reassigned to it after another's failure.
         let mut reviews = self.node.reviews.iter();
-        let standing = reviews
-            .find(|(of, standing)| of.pr == key.pr && standing.review.reviewer(of) == &key.reviewer)
-            .map(|(_, standing)| standing);
-        let round = standing.map_or(1, |standing| standing.review.round);
+        let tracked = reviews
+            .find(|(of, tracked)| of.pr == key.pr && tracked.review.reviewer(of) == &key.reviewer)
+            .map(|(_, tracked)| tracked);
+        let round = tracked.map_or(1, |tracked| tracked.review.round);
         let hand = self.inputs.hand(self.bounds, line, round);
-        let alike = self.alike(standing);
+        let alike = self.alike(tracked);
         let is_open =
-            standing.is_some_and(|standing| matches!(standing.review.phase, Phase::Reviewing(_)));
+            tracked.is_some_and(|tracked| matches!(tracked.review.phase, Phase::Reviewing(_)));
         for input in &hand.full {
             // Without an open request the threads do not matter, so uniform responses represent all.
             let is_uniform = input.says.iter().all(|say| *say == input.says[0]);
-            if (is_open || is_uniform) && self.fits(input, standing, &alike) {
+            if (is_open || is_uniform) && self.fits(input, tracked, &alike) {
                 edges.extend(self.post(input));
             }
         }
@@ -111,20 +111,20 @@ impl<'a> Place<'a> {
             let is_authors = input.outbox == agent(AUTHOR);
             // Post odd responses and strangers' messages only if there is one pull request.
             let may_open = is_authors || (is_known && self.bounds.prs.len() == 1);
-            if may_open && self.fits(input, standing, &[]) {
+            if may_open && self.fits(input, tracked, &[]) {
                 edges.extend(self.post(input));
             }
         }
     }
 
     /// For each slot: true if it cannot be distinguished from the one before.
-    fn alike(&self, standing: Option<&Standing>) -> Vec<bool> {
+    fn alike(&self, tracked: Option<&TrackedReview>) -> Vec<bool> {
         if !self.bounds.is_symmetric() {
             return Vec::new();
         }
         let threads: Vec<Option<u64>> = (0..self.bounds.slots.len())
             .map(|place| {
-                let review = &standing?.review;
+                let review = &tracked?.review;
                 let (id, thread) = review
                     .threads
                     .iter()
@@ -138,10 +138,10 @@ impl<'a> Place<'a> {
     }
 
     /// True if the message is to be posted here. Of messages that only swap indistinguishable threads, one is enough.
-    fn fits(&self, input: &Input, standing: Option<&Standing>, alike: &[bool]) -> bool {
+    fn fits(&self, input: &Input, tracked: Option<&TrackedReview>, alike: &[bool]) -> bool {
         let is_there = |place: usize| {
-            standing.is_some_and(|standing| {
-                standing
+            tracked.is_some_and(|tracked| {
+                tracked
                     .review
                     .threads
                     .keys()
@@ -173,16 +173,16 @@ impl<'a> Place<'a> {
                 let mut next = self.after(Judgement::Accepted(accepted), input.at);
                 let answers = input.valid.envelope().kind.is_terminal_response();
                 let before = self.node.reviews.get(&key);
-                if let Some(standing) = next.node.reviews.get_mut(&key) {
+                if let Some(tracked) = next.node.reviews.get_mut(&key) {
                     let is_same =
-                        before.is_some_and(|b| b.review.generation == standing.review.generation);
-                    standing.accepted = if is_same { standing.accepted + 1 } else { 1 };
+                        before.is_some_and(|b| b.review.generation == tracked.review.generation);
+                    tracked.accepted = if is_same { tracked.accepted + 1 } else { 1 };
                 }
                 let moved = Moved::Accepted(input, &key);
                 let judged = invariants::step(self.bounds, self.node, moved, &next.node);
                 let judged = judged.and_then(|()| self.again(input, &next.state));
-                if answers && let Some(standing) = next.node.reviews.get_mut(&key) {
-                    standing.answered = standing.review.round;
+                if answers && let Some(tracked) = next.node.reviews.get_mut(&key) {
+                    tracked.answered = tracked.review.round;
                 }
                 self.edge(what(), next.node, judged)
             }
@@ -280,12 +280,12 @@ impl<'a> Place<'a> {
                 let mut next = self.after(record, at).node;
                 if is_person {
                     next.decisions += 1;
-                    for (key, standing) in &mut next.reviews {
+                    for (key, tracked) in &mut next.reviews {
                         let before = self.node.reviews.get(key);
                         if before.is_some_and(|before| {
-                            before.review.generation != standing.review.generation
+                            before.review.generation != tracked.review.generation
                         }) {
-                            standing.accepted = 0;
+                            tracked.accepted = 0;
                         }
                     }
                 }
@@ -330,7 +330,7 @@ impl<'a> Place<'a> {
             let (accepted, answered) = past(key);
             (
                 key.clone(),
-                Standing {
+                TrackedReview {
                     review: review.clone(),
                     accepted,
                     answered,
@@ -364,10 +364,10 @@ impl<'a> Place<'a> {
             }));
         }
         // Normalize before the invariants compare, so that an untouched review equals itself.
-        for standing in node.reviews.values_mut() {
-            standing.review.since = start();
-            standing.review.failed = None;
-            standing
+        for tracked in node.reviews.values_mut() {
+            tracked.review.since = start();
+            tracked.review.failed = None;
+            tracked
                 .review
                 .threads
                 .values_mut()

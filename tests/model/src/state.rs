@@ -16,7 +16,7 @@ use crate::invariants::Broken;
 
 /// A review and the part of its past that invariants need.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Standing {
+pub(crate) struct TrackedReview {
     /// The review.
     pub(crate) review: Review,
     /// The number of messages accepted in its generation.
@@ -29,7 +29,7 @@ pub(crate) struct Standing {
 #[derive(Clone, Debug)]
 pub(crate) struct Node {
     /// The reviews.
-    pub(crate) reviews: BTreeMap<ReviewKey, Standing>,
+    pub(crate) reviews: BTreeMap<ReviewKey, TrackedReview>,
     /// The last event of each pull request.
     pub(crate) pulls: BTreeMap<PrNumber, PullEvent>,
     /// The tasks that were handed off.
@@ -77,15 +77,15 @@ impl Node {
         let reviews = self
             .reviews
             .iter()
-            .map(|(key, standing)| (key, &standing.review));
+            .map(|(key, tracked)| (key, &tracked.review));
         State::of(reviews, self.pulls.values(), &self.tasks)
     }
 
     /// Returns the most generations that one pull request has used, over all reviewers.
     pub(crate) fn generations(&self) -> u32 {
         let mut used = BTreeMap::<&PrNumber, u32>::new();
-        for (key, standing) in &self.reviews {
-            *used.entry(&key.pr).or_default() += u32::from(standing.review.generation);
+        for (key, tracked) in &self.reviews {
+            *used.entry(&key.pr).or_default() += u32::from(tracked.review.generation);
         }
         used.into_values().max().unwrap_or_default()
     }
@@ -94,13 +94,13 @@ impl Node {
     /// round that opened a finding and what resolved it are only for people; no response of a walk names a past request.
     /// If all slots are alike, sorts the threads.
     pub(crate) fn settle(&mut self, bounds: &Bounds) {
-        for standing in self.reviews.values_mut() {
-            standing.review.since = start();
-            standing.review.failed = None;
-            standing.review.past_requests.clear();
-            standing.review.threads.values_mut().for_each(settle_thread);
+        for tracked in self.reviews.values_mut() {
+            tracked.review.since = start();
+            tracked.review.failed = None;
+            tracked.review.past_requests.clear();
+            tracked.review.threads.values_mut().for_each(settle_thread);
             if bounds.is_symmetric() {
-                sort_threads(&mut standing.review);
+                sort_threads(&mut tracked.review);
             }
         }
     }

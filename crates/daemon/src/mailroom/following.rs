@@ -40,7 +40,7 @@ impl Mailroom {
             return Ok(true);
         };
         shared.stop_if_it_lacks();
-        let goes_on = match shared.standing {
+        let goes_on = match shared.sharing_state {
             SharingState::Outdated { .. } => false,
             SharingState::Frozen { .. } => shared.thaws(self.spool.head(), moment),
             SharingState::InStep | SharingState::Waiting { .. } => true,
@@ -159,7 +159,7 @@ impl Mailroom {
                 Err(refused) => {
                     let seq = entry.seq;
                     let host = &signed.host;
-                    shared.standing = match refused {
+                    shared.sharing_state = match refused {
                         Untrusted::Frozen(why) => {
                             let why = format!("host {host}: {why}");
                             shared.refused = Some(signed.batch.head());
@@ -194,10 +194,10 @@ impl Mailroom {
 impl SharedLedger {
     /// Lets a host wait that followed the log, but whose clock is too far ahead to record anything.
     fn hold_back(&mut self, since: DateTime<Utc>, moment: Moment) {
-        match &self.standing {
+        match &self.sharing_state {
             SharingState::InStep => {
                 if let Some(why) = self.clock_too_far_ahead(moment.utc) {
-                    self.standing = SharingState::Waiting { since, why };
+                    self.sharing_state = SharingState::Waiting { since, why };
                     self.pause(moment);
                 }
             }
@@ -227,7 +227,7 @@ impl SharedLedger {
         let thaws = next.map_or(end == ours, |next| Some(next) != self.refused);
         if thaws {
             tracing::info!("the log continues this host's ledger again; following it");
-            (self.standing, self.refused) = (SharingState::InStep, None);
+            (self.sharing_state, self.refused) = (SharingState::InStep, None);
             self.look_at = moment.mono;
         }
         thaws

@@ -34,8 +34,8 @@ pub enum HostChangeError {
 
 impl Mailroom {
     /// The relation of this host's ledger to the shared one; none if it is the only host.
-    pub fn standing(&self) -> Option<&SharingState> {
-        self.shared.as_ref().map(|shared| &shared.standing)
+    pub fn sharing_state(&self) -> Option<&SharingState> {
+        self.shared.as_ref().map(|shared| &shared.sharing_state)
     }
 
     /// Follows the log from now on even if this host's key is not one of the fleet's, so that it can join with it. Until it
@@ -79,7 +79,7 @@ impl Mailroom {
     /// The time of the next look at the log, on the monotonic clock.
     pub(super) fn next_look(&self) -> Option<u64> {
         let shared = self.shared.as_ref()?;
-        match shared.standing {
+        match shared.sharing_state {
             SharingState::InStep | SharingState::Waiting { .. } | SharingState::Frozen { .. } => {
                 Some(shared.look_at)
             }
@@ -147,13 +147,13 @@ impl Mailroom {
 
     /// True if this host follows the log, or there is none.
     pub(crate) fn is_in_step(&self) -> bool {
-        let standing = self.standing();
-        standing.is_none_or(|standing| *standing == SharingState::InStep)
+        let sharing_state = self.sharing_state();
+        sharing_state.is_none_or(|sharing_state| *sharing_state == SharingState::InStep)
     }
 
     /// True if this host delivers nothing any more.
     pub(super) fn is_frozen(&self) -> bool {
-        matches!(self.standing(), Some(SharingState::Frozen { .. }))
+        matches!(self.sharing_state(), Some(SharingState::Frozen { .. }))
     }
 
     /// Tells operators while this host waits, or does not go on.
@@ -161,7 +161,7 @@ impl Mailroom {
         let Some(shared) = &self.shared else {
             return;
         };
-        let what = shared.told_standing().told();
+        let what = shared.told_state().told();
         self.meter.gauges.hosts = self.hosts_gauge();
         let path = self.spool.layout().ledger();
         let alerts = &mut self.docket.alerts;
@@ -192,11 +192,11 @@ impl Mailroom {
         shared.is_some_and(|shared| shared.sharing.homes() != *self.spool.homes())
     }
 
-    /// The number of hosts that share the ledger, and this one's standing.
+    /// The number of hosts that share the ledger, and this one's state.
     pub(super) fn hosts_gauge(&self) -> Option<(usize, &'static str)> {
-        let (fleet, standing) = (self.fleet()?, self.shared.as_ref()?.told_standing());
+        let (fleet, sharing_state) = (self.fleet()?, self.shared.as_ref()?.told_state());
         let hosts = fleet.members().filter(|(_, member)| !member.is_retired);
-        Some((hosts.count(), standing.word()))
+        Some((hosts.count(), sharing_state.word()))
     }
 
     /// Records a change of the hosts, under the id of the request for it, if any.

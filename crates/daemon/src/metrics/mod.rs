@@ -59,7 +59,7 @@ pub(crate) struct Gauges {
     pub parked: usize,
     pub ledger_bytes: u64,
     pub(crate) config_refused: bool,
-    /// The number of hosts that share the ledger, and this one's standing.
+    /// The number of hosts that share the ledger, and this one's state.
     pub(crate) hosts: Option<(usize, &'static str)>,
 }
 

@@ -145,7 +145,7 @@ impl Meter {
             "1 if settled.toml was refused and an older one still applies.",
             u8::from(gauges.config_refused),
         );
-        if let Some((hosts, standing)) = gauges.hosts {
+        if let Some((hosts, sharing_state)) = gauges.hosts {
             page.gauge("settled_hosts", "Hosts that share the ledger.", hosts);
             page.head(
                 "settled_shared_ledger",
@@ -153,8 +153,12 @@ impl Meter {
                 "1 for the state of this host on the shared ledger: in_step, waiting, frozen or stopped.",
             );
             for word in ["in_step", "waiting", "frozen", "stopped"] {
-                let labels = [("standing", word)];
-                page.line("settled_shared_ledger", &labels, u8::from(word == standing));
+                let labels = [("state", word)];
+                page.line(
+                    "settled_shared_ledger",
+                    &labels,
+                    u8::from(word == sharing_state),
+                );
             }
         }
     }

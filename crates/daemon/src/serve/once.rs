@@ -41,8 +41,8 @@ pub struct Tally {
 pub struct ServedOnce {
     /// The results of judging on this host.
     pub tally: Tally,
-    /// The standing of this host at the end. Unless it is in step, it accepted nothing more.
-    pub standing: SharingState,
+    /// The state of this host at the end. Unless it is in step, it accepted nothing more.
+    pub sharing_state: SharingState,
     /// True if agents came home to this host or left it; a second run then handles their mail.
     pub has_other_homes: bool,
 }
@@ -63,10 +63,10 @@ pub fn serve_shared_once(
 ) -> Result<ServedOnce, DaemonError> {
     let mut daemon = Daemon::open(root, Some(sharing), Arc::default())?;
     let tally = daemon.serve_once(end)?;
-    let standing = daemon.mailroom.standing().cloned();
+    let sharing_state = daemon.mailroom.sharing_state().cloned();
     Ok(ServedOnce {
         tally,
-        standing: standing.expect("it shares a ledger"),
+        sharing_state: sharing_state.expect("it shares a ledger"),
         has_other_homes: daemon.mailroom.has_other_homes(),
     })
 }

@@ -88,7 +88,7 @@ impl Heartbeats {
     ) -> Option<(&HostState, Digest, Digest)> {
         self.heard_at(now).find_map(|HeardHost { state, .. }| {
             let (theirs, ours) = (state.digest?, past.digest(state.seq)?);
-            let differs = theirs != ours && state.standing == SharingState::InStep.word();
+            let differs = theirs != ours && state.state == SharingState::InStep.word();
             differs.then_some((state, theirs, ours))
         })
     }
@@ -136,16 +136,16 @@ impl SharedLedger {
 
     /// Freezes this host if it hears one with another history.
     fn compare_histories(&mut self, now: DateTime<Utc>) {
-        if self.standing == SharingState::InStep
+        if self.sharing_state == SharingState::InStep
             && let Some((seq, why)) = self.other_history(now)
         {
-            self.standing = SharingState::Frozen { seq, why };
+            self.sharing_state = SharingState::Frozen { seq, why };
         }
     }
 
     /// Sends this host's heartbeat if it is due.
     fn send_heartbeat(&mut self, Head { seq, digest }: Head, moment: Moment) {
-        let is_frozen = matches!(self.standing, SharingState::Frozen { .. });
+        let is_frozen = matches!(self.sharing_state, SharingState::Frozen { .. });
         let beats = &mut self.heartbeats;
         if moment.mono < beats.speak_at && (!is_frozen || beats.told_frozen) {
             return;
@@ -164,7 +164,7 @@ impl SharedLedger {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             seq,
             digest: Some(digest),
-            standing: self.standing.word().to_owned(),
+            state: self.sharing_state.word().to_owned(),
             at: moment.utc,
             started: *beats.started.get_or_insert(moment.utc),
             number: beats.number,

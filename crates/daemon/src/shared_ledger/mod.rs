@@ -76,10 +76,10 @@ pub enum SharingState {
     },
 }
 
-/// The sharing, and its current standing.
+/// The sharing, and its current state.
 pub(crate) struct SharedLedger {
     pub(crate) sharing: Sharing,
-    pub(crate) standing: SharingState,
+    pub(crate) sharing_state: SharingState,
     /// True for a command that lets this host join: it follows the log even if this host's key is not one of the fleet's.
     pub(crate) is_joining: bool,
     heartbeats: Heartbeats,
@@ -191,7 +191,7 @@ impl SharedLedger {
         }
         Self {
             sharing,
-            standing: SharingState::InStep,
+            sharing_state: SharingState::InStep,
             is_joining: false,
             heartbeats: Heartbeats::default(),
             refusing: None,
@@ -239,15 +239,15 @@ impl SharedLedger {
 
     /// True if a policy other than that of all hosts is all that stops this host.
     pub(crate) fn is_stopped_by_policy(&self) -> bool {
-        let is_stopped = matches!(self.standing, SharingState::Outdated { .. });
+        let is_stopped = matches!(self.sharing_state, SharingState::Outdated { .. });
         is_stopped && self.has_other_policy() && !self.is_stopped_by_its_key()
     }
 
     /// Stops this host if it lacks something. A freeze stays: it is no want of this host.
     pub(crate) fn stop_if_it_lacks(&mut self) {
-        let is_frozen = matches!(self.standing, SharingState::Frozen { .. });
+        let is_frozen = matches!(self.sharing_state, SharingState::Frozen { .. });
         if let (false, Some(why)) = (is_frozen, self.lacks()) {
-            self.standing = SharingState::Outdated { why };
+            self.sharing_state = SharingState::Outdated { why };
         }
     }
 
@@ -266,8 +266,8 @@ impl SharedLedger {
     /// Has this policy from now on, and gives back the one before. What stopped this host for that one alone is over.
     pub(crate) fn take_policy(&mut self, policy: String) -> String {
         let before = std::mem::replace(&mut self.sharing.policy, policy);
-        if let SharingState::Outdated { .. } = self.standing {
-            self.standing = SharingState::InStep;
+        if let SharingState::Outdated { .. } = self.sharing_state {
+            self.sharing_state = SharingState::InStep;
         }
         self.stop_if_it_lacks();
         before
@@ -284,7 +284,7 @@ impl SharedLedger {
 
     /// True if this host follows the log and has a key to record what it judges.
     pub(crate) fn may_judge(&self) -> bool {
-        self.standing == SharingState::InStep && self.has_its_key()
+        self.sharing_state == SharingState::InStep && self.has_its_key()
     }
 
     pub(crate) fn is_at_home(&self, agent: &AgentName) -> bool {
@@ -299,7 +299,7 @@ impl SharedLedger {
         records: &[Record],
         moment: Moment,
     ) -> Result<Vec<Committed>, SpoolError> {
-        if self.standing != SharingState::InStep || self.unknown.is_some() {
+        if self.sharing_state != SharingState::InStep || self.unknown.is_some() {
             let why = "this host waits for the log".to_owned();
             return Err(SpoolError::NotTaken { why });
         }
@@ -358,7 +358,7 @@ impl SharedLedger {
             }
             Err(error) => {
                 self.failed(&error, moment);
-                if let SharingState::Waiting { since, why } = &self.standing {
+                if let SharingState::Waiting { since, why } = &self.sharing_state {
                     self.refusing = Some(Refusing {
                         since: *since,
                         why: why.clone(),
@@ -373,20 +373,20 @@ impl SharedLedger {
 
     /// Follows the log again, which gave its records. Whether it takes any, the next append shows.
     pub(crate) fn goes_on(&mut self) {
-        self.standing = SharingState::InStep;
+        self.sharing_state = SharingState::InStep;
         self.refusing
             .take_if(|refusing| std::mem::replace(&mut refusing.is_tried_again, true));
     }
 
-    /// The standing for operators and other hosts. While the log refuses what this host judges, it is in step only to try
+    /// The state for operators and other hosts. While the log refuses what this host judges, it is in step only to try
     /// again.
-    pub(crate) fn told_standing(&self) -> SharingState {
-        match (&self.standing, &self.refusing) {
+    pub(crate) fn told_state(&self) -> SharingState {
+        match (&self.sharing_state, &self.refusing) {
             (SharingState::InStep, Some(Refusing { since, why, .. })) => SharingState::Waiting {
                 since: *since,
                 why: why.clone(),
             },
-            (standing, _) => standing.clone(),
+            (sharing_state, _) => sharing_state.clone(),
         }
     }
 
@@ -408,7 +408,7 @@ impl SharedLedger {
 
     /// The time since which it waits, if it does.
     pub(crate) fn waits_since(&self) -> Option<DateTime<Utc>> {
-        match self.told_standing() {
+        match self.told_state() {
             SharingState::Waiting { since, .. } => Some(since),
             SharingState::InStep | SharingState::Frozen { .. } | SharingState::Outdated { .. } => {
                 None
@@ -419,7 +419,7 @@ impl SharedLedger {
     pub(crate) fn wait(&mut self, why: &str, moment: Moment) {
         let since = self.waits_since().unwrap_or(moment.utc);
         let why = why.to_owned();
-        self.standing = SharingState::Waiting { since, why };
+        self.sharing_state = SharingState::Waiting { since, why };
         self.look_at = moment.mono.saturating_add(RETRY_MS);
     }
 
@@ -431,16 +431,18 @@ impl SharedLedger {
             LogError::TooLarge { bytes_max, .. } => self.too_large = Some(*bytes_max),
             LogError::TooNew(_) => {
                 let why = format!("{why}; upgrade settled on this host");
-                self.standing = SharingState::Outdated { why };
+                self.sharing_state = SharingState::Outdated { why };
             }
             LogError::RolledBack { ours, .. } => {
                 let seq = ours.seq;
-                self.standing = SharingState::Frozen { seq, why };
+                self.sharing_state = SharingState::Frozen { seq, why };
             }
-            LogError::Forked { at, .. } => self.standing = SharingState::Frozen { seq: *at, why },
+            LogError::Forked { at, .. } => {
+                self.sharing_state = SharingState::Frozen { seq: *at, why }
+            }
             LogError::Broken { .. } => {
                 let seq = 0;
-                self.standing = SharingState::Frozen { seq, why };
+                self.sharing_state = SharingState::Frozen { seq, why };
             }
         }
     }

@@ -166,7 +166,7 @@ impl Host {
     /// Checks that a host which the log freezes has a ledger that the log does not continue. That may change later: a
     /// host that waited for an answer sends the lost batch again, and a late batch arrives in either history.
     fn assert_a_freeze_has_a_reason(&mut self) {
-        let SharingState::Frozen { why, .. } = self.standing() else {
+        let SharingState::Frozen { why, .. } = self.sharing_state() else {
             self.is_frozen = false;
             return;
         };
@@ -181,9 +181,12 @@ impl Host {
         self.is_frozen = true;
     }
 
-    fn standing(&self) -> SharingState {
+    fn sharing_state(&self) -> SharingState {
         let mailroom = self.mailroom.as_ref().expect("it was started");
-        mailroom.standing().expect("it shares a ledger").clone()
+        mailroom
+            .sharing_state()
+            .expect("it shares a ledger")
+            .clone()
     }
 
     fn path(&self, path: &str) -> PathBuf {
@@ -259,8 +262,8 @@ fn settle(hosts: &mut [Host], ms: &mut i64) {
         }
         before = now;
     }
-    let standings: Vec<SharingState> = hosts.iter().map(Host::standing).collect();
-    panic!("it does not come to rest: {standings:?}");
+    let states: Vec<SharingState> = hosts.iter().map(Host::sharing_state).collect();
+    panic!("it does not come to rest: {states:?}");
 }
 
 fn bytes_of(batches: &[Signed]) -> Vec<u8> {

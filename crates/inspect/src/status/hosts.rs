@@ -42,7 +42,7 @@ pub struct LastHeard {
     /// The version of settled that ran there.
     pub version: String,
     /// Its progress with the shared ledger: `in_step`, `waiting`, `frozen` or `stopped`.
-    pub standing: String,
+    pub state: String,
     /// The number of records that its ledger was behind this host's.
     pub behind: u64,
     /// The lead of its clock over this host's, in milliseconds; negative if it was behind.
@@ -71,8 +71,8 @@ impl LastHeard {
             return format!("silent for {ago}");
         }
         let mut said = format!("heard {ago} ago");
-        if self.standing != "in_step" {
-            said += &format!(", {}", self.standing);
+        if self.state != "in_step" {
+            said += &format!(", {}", self.state);
         }
         if self.behind > 0 {
             said += &format!(", {} records behind", self.behind);
@@ -92,7 +92,7 @@ impl From<&HeardHost> for LastHeard {
         Self {
             at: heard.heard_at,
             version: heard.state.version.clone(),
-            standing: heard.state.standing.clone(),
+            state: heard.state.state.clone(),
             behind: heard.behind,
             clock_ahead_ms: heard.clock_ahead().num_milliseconds(),
         }
@@ -124,10 +124,10 @@ mod tests {
 
     #[test]
     fn silence_is_said_first_and_then_what_is_not_as_it_should_be() {
-        let heard = |standing: &str, behind, clock_ahead_ms| LastHeard {
+        let heard = |state: &str, behind, clock_ahead_ms| LastHeard {
             at: DateTime::UNIX_EPOCH,
             version: env!("CARGO_PKG_VERSION").to_owned(),
-            standing: standing.to_owned(),
+            state: state.to_owned(),
             behind,
             clock_ahead_ms,
         };

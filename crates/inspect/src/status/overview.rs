@@ -81,9 +81,7 @@ pub struct PairRow {
 
 impl PairRow {
     fn of(id: &PairId, pair: &OpenPair) -> Self {
-        let OpenPair {
-            setup, standing, ..
-        } = pair;
+        let OpenPair { setup, status, .. } = pair;
         Self {
             pair: id.to_string(),
             author: setup.author.agent.to_string(),
@@ -91,11 +89,11 @@ impl PairRow {
                 .reviewer
                 .as_ref()
                 .map(|reviewer| reviewer.agent.to_string()),
-            state: standing.pair.run().word(),
-            iteration: standing.pair.iteration(),
+            state: status.pair.run().word(),
+            iteration: status.pair.iteration(),
             iterations: setup.iterations,
-            since: standing.began_at,
-            seconds_left: standing.ms_left / 1_000,
+            since: status.began_at,
+            seconds_left: status.ms_left / 1_000,
         }
     }
 }
@@ -175,23 +173,23 @@ impl Status {
 
     /// Makes the overview, with what `settled gc` would remove where the config lets it remove anything.
     pub fn of(
-        standing: &WorkspaceStatus,
+        status: &WorkspaceStatus,
         removable: Option<Removable>,
         listed: ListedReviews,
     ) -> Self {
-        let (state, folded) = (standing.index.state(), &standing.folded);
+        let (state, folded) = (status.index.state(), &status.folded);
         let count = |(agent, count): &(AgentName, usize)| Count {
             agent: agent.to_string(),
             count: *count,
         };
         let dead = |agent: &AgentName| {
-            standing
+            status
                 .dead
                 .iter()
                 .filter(|letter| letter.agent() == agent)
                 .count()
         };
-        let dead = standing.agents.iter().map(|agent| Count {
+        let dead = status.agents.iter().map(|agent| Count {
             agent: agent.to_string(),
             count: dead(agent),
         });
@@ -201,11 +199,11 @@ impl Status {
             ListedReviews::All => state.reviews().map(row).collect(),
         };
         Self {
-            serving: standing.serving,
+            serving: status.serving,
             accepted: state.accepted(),
-            refused: standing.index.refused(),
-            waiting: standing.unjudged.count(),
-            waiting_of: standing.unjudged.counts.iter().map(count).collect(),
+            refused: status.index.refused(),
+            waiting: status.unjudged.count(),
+            waiting_of: status.unjudged.counts.iter().map(count).collect(),
             dead_letters: dead.filter(|dead| dead.count > 0).collect(),
             oldest_wait: reviews
                 .iter()
@@ -232,19 +230,15 @@ impl Status {
                 .pairs()
                 .map(|(id, pair)| PairRow::of(id, pair))
                 .collect(),
-            alerts: standing.alerts.clone(),
-            hosts: hosts::rows(
-                &standing.index.fleet,
-                standing.host.as_ref(),
-                &standing.heard,
-            ),
+            alerts: status.alerts.clone(),
+            hosts: hosts::rows(&status.index.fleet, status.host.as_ref(), &status.heard),
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use review::{PairMember, PairSetup, PairStanding, SignalWords};
+    use review::{PairMember, PairSetup, PairStatus, SignalWords};
 
     use super::*;
 
@@ -267,14 +261,14 @@ mod tests {
             turns: None,
             words: SignalWords::default(),
         };
-        let standing = PairStanding {
+        let status = PairStatus {
             ms_left: 89_999,
-            ..PairStanding::new(&setup)
+            ..PairStatus::new(&setup)
         };
         let pair = OpenPair {
             setup,
             opened_at: DateTime::UNIX_EPOCH,
-            standing,
+            status,
             asked_for: std::collections::BTreeSet::new(),
         };
         let row = PairRow::of(&PairId("pair-1".parse().expect("an id")), &pair);

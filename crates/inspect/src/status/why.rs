@@ -102,7 +102,7 @@ impl WorkspaceStatus {
         spell: &Spell<'_>,
     ) -> Why {
         let look = Look {
-            standing: self,
+            status: self,
             key,
             review,
             policy,
@@ -138,7 +138,7 @@ impl WorkspaceStatus {
 }
 
 struct Look<'a> {
-    standing: &'a WorkspaceStatus,
+    status: &'a WorkspaceStatus,
     key: &'a ReviewKey,
     review: &'a Review,
     policy: &'a Policy,
@@ -162,7 +162,7 @@ impl Look<'_> {
         if matches!(&self.review.phase, Phase::Reviewing(open) if open.taken_at.is_some()) {
             return None;
         }
-        let alert = self.standing.unwritable_inbox(mover.as_str())?;
+        let alert = self.status.unwritable_inbox(mover.as_str())?;
         let Problem { what, fix, .. } = of_alert(alert, &self.commands);
         let mut fixes = vec![fix];
         fixes.extend(self.of_phase().fixes);
@@ -178,7 +178,7 @@ impl Look<'_> {
     /// The diagnosis if no host handles the mail of the agent that has to act.
     fn homeless(&self) -> Option<Diagnosis> {
         let mover = self.review.mover_of(self.key)?;
-        let (missing, fix) = self.standing.homeless(mover, &self.commands)?;
+        let (missing, fix) = self.status.homeless(mover, &self.commands)?;
         Some(Diagnosis {
             kind: Missing::Home,
             missing: Some(missing),
@@ -187,12 +187,12 @@ impl Look<'_> {
     }
 
     fn unserved(&self) -> Option<Diagnosis> {
-        if !self.standing.is_unserved() {
+        if !self.status.is_unserved() {
             return None;
         }
         let overdue = self.review.deadline().filter(|(at, _)| *at <= self.now);
         let missing = match (
-            self.standing.unjudged.for_review(self.key, self.review),
+            self.status.unjudged.for_review(self.key, self.review),
             overdue,
         ) {
             (Some(letter), _) => {
@@ -227,7 +227,7 @@ impl Look<'_> {
             let is_since = letter.refusal.at >= self.review.since;
             letter.agent() == mover && letter.is_about(self.key, self.review) && is_since
         };
-        let letter = self.standing.dead.iter().rfind(is_newest)?;
+        let letter = self.status.dead.iter().rfind(is_newest)?;
         let code = letter.refusal.code;
         let missing = format!(
             "{mover} must correct its refused {}: {} ({})",
@@ -366,7 +366,7 @@ impl Look<'_> {
                 format!("; the last start failed, that of {who}: {why}")
             });
         let used_up = self
-            .standing
+            .status
             .index
             .state()
             .used_up(self.policy, self.reviewer(), &[], self.now)
@@ -414,7 +414,7 @@ impl Look<'_> {
             "answers with findings",
         )];
         let (policy, key, review) = (self.policy, self.key, self.review);
-        let state = self.standing.index.state();
+        let state = self.status.index.state();
         let mut threads = review.threads.values();
         if state.may_approve(policy, key, review) {
             let words = format!("lgtm {pr}");
@@ -430,7 +430,7 @@ impl Look<'_> {
     /// authors ask about that number.
     fn of_reviewer(&self) -> String {
         let (ReviewKey { pr, author, .. }, reviewer) = (self.key, self.reviewer());
-        let mut reviews = self.standing.index.state().reviews_of(pr);
+        let mut reviews = self.status.index.state().reviews_of(pr);
         let asks_too = |(key, review): (&ReviewKey, &Review)| {
             review.reviewer(key) == reviewer && key.author != *author
         };
@@ -456,7 +456,7 @@ impl Look<'_> {
             .collect();
         if self.review.phase.invocation().is_some() {
             let (policy, key, review) = (self.policy, self.key, self.review);
-            let state = self.standing.index.state();
+            let state = self.status.index.state();
             gate.extend(state.lgtm_barred(policy, key, review));
             let commands = review::commands_so_far(policy, review).into_iter();
             let unmet = commands.filter(|(_, run)| !run.is_some_and(ObservedRun::passed));

@@ -224,9 +224,9 @@ pub fn open(root: &Path, me: &AgentName, now: DateTime<Utc>) -> Result<Vec<Ask>,
     let known = config
         .as_ref()
         .and_then(|config| Some((config, ReviewStatuses::read(root, me)?)));
-    if let Some((config, standings)) = known {
+    if let Some((config, statuses)) = known {
         let policy = config.policy(workspace::directory::agents(root).unwrap_or_default());
-        let state = standings.index().state();
+        let state = statuses.index().state();
         let mine = state
             .requested_reviews()
             .filter(|(key, review)| review.reviewer(key) == me);

@@ -209,13 +209,13 @@ impl MessageDraft {
         if !self.to.is_empty() && !needs_round {
             return None;
         }
-        if let Some(standings) = ReviewStatuses::read(root, me) {
+        if let Some(statuses) = ReviewStatuses::read(root, me) {
             let to = self
                 .to
                 .first()
                 .cloned()
-                .or_else(|| standings.other_side(pr, repo))?;
-            let round = standings.round(pr, repo, &to).filter(|_| needs_round);
+                .or_else(|| statuses.other_side(pr, repo))?;
+            let round = statuses.round(pr, repo, &to).filter(|_| needs_round);
             return Some((to, round));
         }
         if self.kind.is_terminal_response() {

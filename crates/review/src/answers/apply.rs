@@ -19,7 +19,7 @@ use crate::words::record::{
     Accepted, DaemonMessage, EventRecord, Generation, Happened, Judgement, Record, RefusedMessage,
     ReviewStep,
 };
-use pair_machine::{PairReport, PairStanding, PairStep};
+use pair_machine::{PairReport, PairStatus, PairStep};
 
 /// Adds one record to the state. It cannot fail, because the rules have decided every record of the ledger.
 pub fn apply(state: &mut State, record: &Record, at: DateTime<Utc>) {
@@ -103,12 +103,12 @@ fn apply_event(state: &mut State, happened: &Happened, at: DateTime<Utc>) {
     if let Event::Spent(report) = &happened.event {
         state.spending.note(report, at);
     }
-    if let (Event::Pair(news), Some(standing)) = (&happened.event, happened.pair) {
-        // Before its standing changes, which says whose run it was.
+    if let (Event::Pair(news), Some(status)) = (&happened.event, happened.pair) {
+        // Before its status changes, which says whose run it was.
         if let Some((agent, spend)) = state.spent_in_pair(news) {
             state.spending.add(&agent, spend, at);
         }
-        apply_pair(state, news, standing, at);
+        apply_pair(state, news, status, at);
     }
     remember_ids(state, &happened.letters);
     for step in &happened.steps {
@@ -133,20 +133,20 @@ fn apply_event(state: &mut State, happened: &Happened, at: DateTime<Utc>) {
 }
 
 /// Applies a step of a pair; removes a pair that is over and cannot be resumed.
-fn apply_pair(state: &mut State, news: &PairReport, standing: PairStanding, at: DateTime<Utc>) {
-    let is_over = standing.pair.run().is_terminal() && !standing.pair.can_resume();
+fn apply_pair(state: &mut State, news: &PairReport, status: PairStatus, at: DateTime<Utc>) {
+    let is_over = status.pair.run().is_terminal() && !status.pair.can_resume();
     if let PairStep::Opened(setup) = &news.what {
         let open = OpenPair {
             setup: (**setup).clone(),
             opened_at: at,
-            standing,
+            status,
             asked_for: BTreeSet::new(),
         };
         state.pairs.insert(news.pair.clone(), open);
     } else if is_over {
         state.pairs.remove(&news.pair);
     } else if let Some(open) = state.pairs.get_mut(&news.pair) {
-        open.standing = standing;
+        open.status = status;
     }
 }
 

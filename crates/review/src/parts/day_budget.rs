@@ -30,10 +30,8 @@ impl State {
     /// or the run spent nothing.
     pub(crate) fn spent_in_pair(&self, report: &PairReport) -> Option<(AgentName, Spend)> {
         let spend = report.what.run()?.spend;
-        let OpenPair {
-            setup, standing, ..
-        } = self.pair(&report.pair)?;
-        let member = setup.member(standing.pair.run())?;
+        let OpenPair { setup, status, .. } = self.pair(&report.pair)?;
+        let member = setup.member(status.pair.run())?;
         (!spend.is_nothing()).then(|| (member.agent.clone(), spend))
     }
 

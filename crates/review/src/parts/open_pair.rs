@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::parts::review::Review;
 use crate::words::key::ReviewKey;
 use crate::words::phase::Side;
-use pair_machine::{PairSetup, PairStanding};
+use pair_machine::{PairSetup, PairStatus};
 
 /// A pair that runs or can be resumed; a finished one is in the ledger only.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -19,7 +19,8 @@ pub struct OpenPair {
     /// The time it was opened.
     pub opened_at: DateTime<Utc>,
     /// Its state.
-    pub standing: PairStanding,
+    #[serde(rename = "standing")]
+    pub status: PairStatus,
     /// The reviews between the two that its author has requested since then.
     #[serde(skip_serializing_if = "BTreeSet::is_empty", default)]
     pub asked_for: BTreeSet<ReviewKey>,
@@ -56,7 +57,7 @@ impl OpenPair {
     ) -> bool {
         own.any(|(_, review)| {
             let is_authors = !review.phase.is_final() && review.mover() == Side::Author;
-            let worked_at = self.standing.worked_at;
+            let worked_at = self.status.worked_at;
             is_authors && worked_at.is_some_and(|at| review.since < at)
         })
     }

@@ -21,7 +21,7 @@ use crate::words::phase::{CloseReason, EscalationReason, Phase};
 use crate::words::reading::ReadingStep;
 use crate::words::task::Handoff;
 use crate::words::thread::Thread;
-use pair_machine::PairStanding;
+use pair_machine::PairStatus;
 
 /// The version of the rules, which every record names. Raise it with every change that makes the rules decide the same
 /// message or event differently on the same state.
@@ -311,7 +311,7 @@ pub struct Happened {
     pub handoff: Option<Handoff>,
     /// The state of the pair of commands after it; only a pair's own events set it.
     #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub pair: Option<PairStanding>,
+    pub pair: Option<PairStatus>,
 }
 
 impl Happened {

@@ -77,7 +77,7 @@ impl Story {
             writeln!(self.page, "  {agent:?}: {used_up}").expect("a text");
         }
         for (key, review) in state.reviews() {
-            let mut lines = format!("  {key}: {}\n", standing(state, key, review));
+            let mut lines = format!("  {key}: {}\n", described(state, key, review));
             for (command, run) in commands_so_far(policy, review) {
                 let exit = run.map(|run| run.exit);
                 writeln!(lines, "  {key}: {command} {exit:?}").expect("a text");
@@ -110,7 +110,7 @@ fn handed_off(record: &Record) -> Option<&Handoff> {
 }
 
 /// The parts of a review that no record shows, in a line.
-fn standing(state: &State, key: &ReviewKey, review: &Review) -> String {
+fn described(state: &State, key: &ReviewKey, review: &Review) -> String {
     let Rank {
         generations,
         rounds,

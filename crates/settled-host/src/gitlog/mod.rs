@@ -467,7 +467,7 @@ impl Worker {
         let (after, head) = (signed.batch.after(), signed.batch.head());
         if self.shared.locked().end() != after {
             self.look()?;
-            if let Some(appended) = self.standing(after, head) {
+            if let Some(appended) = self.outcome(after, head) {
                 return Ok(appended);
             }
         }
@@ -511,7 +511,7 @@ impl Worker {
         if let Err(error) = self.look() {
             return Ok(Appended::Unknown(format!("{why}; {error}")));
         }
-        match self.standing(after, head) {
+        match self.outcome(after, head) {
             Some(appended) => Ok(appended),
             None => {
                 let error = refused(&why);
@@ -525,7 +525,7 @@ impl Worker {
     }
 
     /// The outcome for a batch that the log has or can no longer take; `None` while `after` is the log's end.
-    fn standing(&self, after: Head, head: Head) -> Option<Appended> {
+    fn outcome(&self, after: Head, head: Head) -> Option<Appended> {
         let state = self.shared.locked();
         if state.links.iter().any(|link| link.head == head) {
             return Some(Appended::Committed);

@@ -120,12 +120,12 @@ fn heard_cells(row: &HostRow, now: DateTime<Utc>) -> [String; 3] {
         // The lag in an old heartbeat means nothing.
         return [heard.said(now), none(), none()];
     }
-    let standing = match heard.standing.as_str() {
+    let state = match heard.state.as_str() {
         "in_step" => String::new(),
         other => format!(", {other}"),
     };
     [
-        format!("{}{standing}", ago(now - heard.at)),
+        format!("{}{state}", ago(now - heard.at)),
         heard.behind.to_string(),
         heard.clock(),
     ]
@@ -159,11 +159,11 @@ mod tests {
         }
     }
 
-    fn heard(seconds: i64, standing: &str) -> LastHeard {
+    fn heard(seconds: i64, state: &str) -> LastHeard {
         LastHeard {
             at: now() - TimeDelta::seconds(seconds),
             version: "0.2.0".to_owned(),
-            standing: standing.to_owned(),
+            state: state.to_owned(),
             behind: 4,
             clock_ahead_ms: -1_500,
         }

@@ -412,7 +412,7 @@ impl Member {
             Ok(_) | Err(SpoolError::NotTaken { .. }) => {}
             Err(error) => return Err(Failure::new(Exit::Failed, &error)),
         }
-        match self.mailroom.standing() {
+        match self.mailroom.sharing_state() {
             Some(SharingState::Frozen { seq, why }) => {
                 let message = format!("record {seq} of the log does not follow: {}", escaped(why));
                 Err(Failure::plain(Exit::ActionRequired, message))

@@ -115,12 +115,12 @@ fn once(
     let served = serve::serve_shared_once(root, sharing, end.seq);
     let ServedOnce {
         tally,
-        standing,
+        sharing_state,
         has_other_homes,
     } = served.map_err(|error| failure(&error, root))?;
     let tally = before.then(tally);
     *before = tally;
-    let left = match standing {
+    let left = match sharing_state {
         SharingState::InStep if has_other_homes => return Ok(None),
         SharingState::InStep if tally.undelivered > 0 || tally.unread > 0 => Some((
             Exit::Temporary,

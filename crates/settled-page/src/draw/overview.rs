@@ -276,7 +276,7 @@ mod tests {
             heard: Some(LastHeard {
                 at: now - TimeDelta::seconds(4),
                 version: "0.2.0".to_owned(),
-                standing: "waiting".to_owned(),
+                state: "waiting".to_owned(),
                 behind: 7,
                 clock_ahead_ms: 0,
             }),

@@ -127,7 +127,7 @@ fn a_page_lists_fifty_reviews_and_links_to_the_one_before_and_after() {
 fn a_reviews_page_shows_its_threads_its_gate_and_what_may_be_decided() {
     let root = workspace();
     let follower = Follower::open(root.path()).expect("a workspace");
-    let reviews = follower.standing().index.state().reviews();
+    let reviews = follower.status().index.state().reviews();
     let mut text = String::new();
     for (n, (key, _)) in reviews.enumerate() {
         let outcome = Outcome("the phase is <another> one".to_owned());

@@ -42,7 +42,7 @@ pub(crate) fn shown(
         .and_then(|key| follower.review(key, look.now, look.spell));
     match detail {
         Some(detail) => {
-            let serving = follower.standing().serving;
+            let serving = follower.status().serving;
             page(&detail, serving, look, outcome).into_response()
         }
         None => (StatusCode::NOT_FOUND, unknown(look)).into_response(),

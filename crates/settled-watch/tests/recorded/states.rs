@@ -130,10 +130,10 @@ fn runs_and_hosts(app: &mut App) {
 
 /// A host that shares the ledger, with a heartbeat some seconds ago.
 fn host(name: &str, heard: Option<(i64, &str)>, now: DateTime<Utc>) -> HostRow {
-    let heard = heard.map(|(ago, standing)| LastHeard {
+    let heard = heard.map(|(ago, state)| LastHeard {
         at: now - TimeDelta::seconds(ago),
         version: env!("CARGO_PKG_VERSION").to_owned(),
-        standing: standing.to_owned(),
+        state: state.to_owned(),
         behind: 0,
         clock_ahead_ms: 0,
     });

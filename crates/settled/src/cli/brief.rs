@@ -92,14 +92,14 @@ impl RequestArgs {
             .as_ref()
             .map_or_else(String::new, |pr| format!(" on pull request {pr}"));
         let mut message = format!("no request is open with {}{about}", me.agent);
-        let standings = ReviewStatuses::read(&me.root, &me.agent);
+        let statuses = ReviewStatuses::read(&me.root, &me.agent);
         let mut stand = Vec::new();
-        if let Some(standings) = &standings {
-            let mine = standings.mine(self.pr.as_ref(), self.repo.as_ref());
+        if let Some(statuses) = &statuses {
+            let mine = statuses.mine(self.pr.as_ref(), self.repo.as_ref());
             stand.extend(mine.map(|(key, review)| ReviewStatus::of(key, review)));
         }
-        for standing in &stand {
-            message += &format!("\n{}", escaped(&standing.told()));
+        for status in &stand {
+            message += &format!("\n{}", escaped(&status.told()));
         }
         let mut failure = Failure::plain(Exit::NotFound, message)
             .code("no_open_request")

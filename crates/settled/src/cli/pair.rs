@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use message_schema::id::{AgentName, MessageId, PrNumber};
 use review::{
-    ITERATIONS, PairFailure, PairId, PairMember, PairSetup, PairStanding, RunState, SignalWords,
+    ITERATIONS, PairFailure, PairId, PairMember, PairSetup, PairStatus, RunState, SignalWords,
 };
 use runner::stream::OutputFormat;
 use workspace::config::Config;
@@ -114,9 +114,9 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<Exit, Failure> {
     if let Some(id) = &args.drop {
         let id = id.clone().map(PairId);
         let dropped = Driver::drop_it(root, id.as_ref(), stop, &mut progress);
-        let (id, standing) = dropped.map_err(failed)?;
+        let (id, status) = dropped.map_err(failed)?;
         teller.finish()?;
-        let line = CommandOutput::new(Last { id: &id, standing }.line());
+        let line = CommandOutput::new(Last { id: &id, status }.line());
         let said = format!("discarded {id}; the ledger keeps its history\n");
         print(&if as_json { line.line() } else { said })?;
         return Ok(Exit::Ok);
@@ -136,13 +136,13 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<Exit, Failure> {
     let (id, ended) = (driver.id().clone(), driver.drive());
     teller.finish()?;
     // Everything in the ledger counts, and the next driver can continue from there.
-    let standing = ended
+    let status = ended
         .map_err(|error| failed(error).next(context.command(&format!("pair --resume {id}"))))?;
-    finish(&Last { id: &id, standing }, as_json, context)
+    finish(&Last { id: &id, status }, as_json, context)
 }
 
 fn finish(last: &Last<'_>, as_json: bool, context: &Context) -> Result<Exit, Failure> {
-    let exit = exit(&last.standing);
+    let exit = exit(&last.status);
     let next = last.next().map(|words| context.command(&words));
     if as_json {
         let mut answer = CommandOutput::new(last.line());
@@ -316,9 +316,9 @@ impl Teller {
 }
 
 /// The exit code: 0 if the pair is complete, 6 if a person has to decide, 9 if it can be resumed, otherwise 1.
-fn exit(standing: &PairStanding) -> Exit {
-    match standing.pair.failure() {
-        None if standing.pair.run() == RunState::Complete => Exit::Ok,
+fn exit(status: &PairStatus) -> Exit {
+    match status.pair.failure() {
+        None if status.pair.run() == RunState::Complete => Exit::Ok,
         Some(PairFailure::WithAPerson | PairFailure::Unanswered) => Exit::ActionRequired,
         Some(PairFailure::Interrupted) => Exit::Temporary,
         Some(
@@ -355,7 +355,7 @@ mod tests {
             turns: None,
             words: SignalWords::default(),
         };
-        let new = PairStanding::new(&setup);
+        let new = PairStatus::new(&setup);
         assert_eq!(exit(&new), Exit::Failed, "it has not ended");
         for (failure, expected) in [
             (PairFailure::WithAPerson, Exit::ActionRequired),
@@ -365,7 +365,7 @@ mod tests {
             (PairFailure::BudgetSpent, Exit::Failed),
         ] {
             let pair = new.pair.failed(failure);
-            assert_eq!(exit(&PairStanding { pair, ..new }), expected, "{failure:?}");
+            assert_eq!(exit(&PairStatus { pair, ..new }), expected, "{failure:?}");
         }
     }
 

@@ -43,10 +43,10 @@ struct Problems {
 pub(super) fn run(args: &Args, context: Context) -> Result<Exit, Failure> {
     let context = context.at(&args.root);
     let now = clock::now();
-    let standing = context.status()?;
-    let policy = context.policy(&standing);
+    let status = context.status()?;
+    let policy = context.policy(&status);
     let spell = |agent: Option<&_>, words: &str| context.command_of(agent, words);
-    let mut problems = standing.problems(&policy, now, &spell);
+    let mut problems = status.problems(&policy, now, &spell);
     let exit = if problems.is_empty() {
         Exit::Ok
     } else {

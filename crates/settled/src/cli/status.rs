@@ -67,11 +67,11 @@ fn look(
     listed: ListedReviews,
     context: &Context,
 ) -> Result<CommandOutput<Status>, Failure> {
-    let standing = context.status()?;
-    let answer = CommandOutput::new(Status::of(&standing, removable(root, now), listed));
-    let policy = context.policy(&standing);
+    let status = context.status()?;
+    let answer = CommandOutput::new(Status::of(&status, removable(root, now), listed));
+    let policy = context.policy(&status);
     let spell = |agent: Option<&_>, words: &str| context.command_of(agent, words);
-    let problems = standing.problems(&policy, now, &spell);
+    let problems = status.problems(&policy, now, &spell);
     Ok(with_problems(answer, &problems, context))
 }
 

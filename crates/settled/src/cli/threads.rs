@@ -36,10 +36,10 @@ struct All {
 
 pub(super) fn run(args: &Args, context: &Context) -> Result<Exit, Failure> {
     let root = context.workspace()?;
-    let standing = context.status()?;
-    let selected = standing.selected(&args.target.which());
+    let status = context.status()?;
+    let selected = status.selected(&args.target.which());
     if selected.is_empty() {
-        return Err(why::unknown(&standing, &args.target.which(), context));
+        return Err(why::unknown(&status, &args.target.which(), context));
     }
     let mut histories = Histories::of(selected.iter().map(|(key, _)| *key));
     let mut progress = ProgressLine::begin("reading the ledger");
@@ -52,7 +52,7 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<Exit, Failure> {
     let spell = |agent: Option<&_>, words: &str| context.command_of(agent, words);
     let me = context.me_if_told()?;
     let tell = |(key, review): (&ReviewKey, &Review)| {
-        let mut told = histories.tell(key, review, standing.is_alone(key), &spell);
+        let mut told = histories.tell(key, review, status.is_alone(key), &spell);
         if let Some(me) = &me {
             add_words(&mut told, &said(me, key, review));
         }

@@ -36,16 +36,16 @@ struct Whys {
 
 pub(super) fn run(args: &Args, context: &Context) -> Result<Exit, Failure> {
     let now = clock::now();
-    let standing = context.status()?;
-    let selected = standing.selected(&args.target.which());
+    let status = context.status()?;
+    let selected = status.selected(&args.target.which());
     if selected.is_empty() {
-        return Err(unknown(&standing, &args.target.which(), context));
+        return Err(unknown(&status, &args.target.which(), context));
     }
-    let policy = context.policy(&standing);
+    let policy = context.policy(&status);
     let spell = |agent: Option<&_>, words: &str| context.command_of(agent, words);
-    let why = |(key, review)| standing.why(key, review, &policy, now, &spell);
+    let why = |(key, review)| status.why(key, review, &policy, now, &spell);
     let whys = Whys {
-        serving: standing.serving,
+        serving: status.serving,
         reviews: selected.into_iter().map(why).collect(),
     };
     let next: Vec<FixCommand> = whys
@@ -76,14 +76,14 @@ fn runnable(fixes: &[FixCommand]) -> impl Iterator<Item = &FixCommand> {
 }
 
 /// The failure for an unknown review, possibly because its request is not judged yet.
-pub(super) fn unknown(standing: &WorkspaceStatus, which: &Which, context: &Context) -> Failure {
+pub(super) fn unknown(status: &WorkspaceStatus, which: &Which, context: &Context) -> Failure {
     let pr = &which.pr;
-    let letter = standing
+    let letter = status
         .unjudged
         .letters
         .iter()
         .find(|letter| letter.about.pr.as_ref().is_some_and(|of| of.same_pr(pr)));
-    let dead = standing
+    let dead = status
         .dead
         .iter()
         .rfind(|letter| letter.pr.as_ref().is_some_and(|of| of.same_pr(pr)));
@@ -94,7 +94,7 @@ pub(super) fn unknown(standing: &WorkspaceStatus, which: &Which, context: &Conte
         )
     };
     match (letter, dead) {
-        (Some(letter), _) if standing.is_unserved() => {
+        (Some(letter), _) if status.is_unserved() => {
             let why = format!(
                 ": {}/outbox/{} waits to be judged and no daemon serves",
                 letter.agent,

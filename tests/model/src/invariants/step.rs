@@ -12,7 +12,7 @@ use review::{
 use super::{Broken, Invariant, blockers, holds, is_advised, response};
 use crate::bounds::Bounds;
 use crate::inputs::Input;
-use crate::state::{Node, Standing};
+use crate::state::{Node, TrackedReview};
 
 /// The cause of a step.
 #[derive(Clone, Copy, Debug)]
@@ -77,8 +77,8 @@ fn accepted(
     before: &Node,
     input: &Input,
     key: &ReviewKey,
-    was: Option<&Standing>,
-    now: &Standing,
+    was: Option<&TrackedReview>,
+    now: &TrackedReview,
     after: &Node,
 ) -> Result<(), Broken> {
     let kind = input.valid.envelope().kind;
@@ -149,7 +149,7 @@ fn accepted(
         )?;
     }
     let of_pull = after.reviews.iter().filter(|(of, _)| of.pr == key.pr);
-    let reviews: u32 = of_pull.map(|(_, standing)| standing.review.asked).sum();
+    let reviews: u32 = of_pull.map(|(_, tracked)| tracked.review.asked).sum();
     let is_fix = now.review.fixes.is_some();
     holds(
         !is_fix || reviews <= FIX_REVIEWS_MAX,
@@ -175,7 +175,7 @@ fn is_of_the_round(open: &Invocation, approval: &Approval) -> bool {
 }
 
 /// Checks the limits of one generation.
-fn bounded(key: &ReviewKey, now: &Standing, bounds: &Bounds) -> Result<(), Broken> {
+fn bounded(key: &ReviewKey, now: &TrackedReview, bounds: &Bounds) -> Result<(), Broken> {
     let Review {
         rounds, granted, ..
     } = now.review;
@@ -208,14 +208,18 @@ fn falls(was: Option<&Review>, now: &Review) -> Result<(), Broken> {
     })
 }
 
-fn unchanged(key: &ReviewKey, was: Option<&Standing>, now: &Standing) -> Result<(), Broken> {
+fn unchanged(
+    key: &ReviewKey,
+    was: Option<&TrackedReview>,
+    now: &TrackedReview,
+) -> Result<(), Broken> {
     holds(was == Some(now), Invariant::RefusalsAreInert, || {
         format!("{key} changed: {now:?}")
     })
 }
 
 /// Checks that a refusal costs only the reviewer's budgets.
-fn cost(key: &ReviewKey, was: Option<&Standing>, now: &Standing) -> Result<(), Broken> {
+fn cost(key: &ReviewKey, was: Option<&TrackedReview>, now: &TrackedReview) -> Result<(), Broken> {
     let Some(was) = was else {
         return Err(Broken::new(
             Invariant::RefusalsAreInert,
@@ -233,8 +237,8 @@ fn cost(key: &ReviewKey, was: Option<&Standing>, now: &Standing) -> Result<(), B
 fn happen(
     event: &Event,
     key: &ReviewKey,
-    was: Option<&Standing>,
-    now: &Standing,
+    was: Option<&TrackedReview>,
+    now: &TrackedReview,
 ) -> Result<(), Broken> {
     let Some(was) = was else {
         return Err(Broken::new(
@@ -465,15 +469,15 @@ fn handed_off(bounds: &Bounds, before: &Node, event: &Event, task: &Task) -> Res
 /// True if the review's pull request claims a task.
 fn fixes_something(node: &Node, key: &ReviewKey) -> bool {
     let mut reviews = node.reviews.iter();
-    reviews.any(|(of, standing)| of.pr == key.pr && standing.review.fixes.is_some())
+    reviews.any(|(of, tracked)| of.pr == key.pr && tracked.review.fixes.is_some())
 }
 
 /// True if the agent has a task that no merged pull request claims.
 fn has_something_to_fix(node: &Node, agent: &AgentName) -> bool {
     let is_fixed = |task: &Task| {
-        let claims = |(key, standing): (&ReviewKey, &Standing)| {
+        let claims = |(key, tracked): (&ReviewKey, &TrackedReview)| {
             let pull = node.pulls.get(&key.pr);
-            standing.review.fixes.as_ref() == Some(&task.id)
+            tracked.review.fixes.as_ref() == Some(&task.id)
                 && pull.is_some_and(|pull| pull.action == PullAction::Merged)
         };
         let is_resolved = |finding: &TaskFinding| {
@@ -492,8 +496,8 @@ fn has_something_to_fix(node: &Node, agent: &AgentName) -> bool {
 
 fn claimed_once(node: &Node) -> Result<(), Broken> {
     for task in &node.tasks {
-        let claims = |(_, standing): &(&ReviewKey, &Standing)| {
-            standing.review.fixes.as_ref() == Some(&task.id)
+        let claims = |(_, tracked): &(&ReviewKey, &TrackedReview)| {
+            tracked.review.fixes.as_ref() == Some(&task.id)
         };
         let prs = node.reviews.iter().filter(claims).map(|(key, _)| &key.pr);
         let prs: BTreeSet<_> = prs.collect();

@@ -95,8 +95,8 @@ impl Host {
     }
 }
 
-fn has_other_policy(standing: &SharingState) -> bool {
-    matches!(standing, SharingState::Outdated { why } if why.contains("settled host policy --take"))
+fn has_other_policy(sharing_state: &SharingState) -> bool {
+    matches!(sharing_state, SharingState::Outdated { why } if why.contains("settled host policy --take"))
 }
 
 #[test]
@@ -138,16 +138,16 @@ fn records_by_another_policy_stop_a_host_and_do_not_freeze_it() {
     // The log has both records before the tower reads it again.
     ms += 10_000;
     hosts[0].pass(ms);
-    assert_eq!(hosts[0].standing(), SharingState::InStep);
+    assert_eq!(hosts[0].sharing_state(), SharingState::InStep);
     ms += 10_000;
     hosts[0].pass(ms);
-    let standing = hosts[0].standing();
-    assert!(has_other_policy(&standing), "{standing:?}");
+    let sharing_state = hosts[0].sharing_state();
+    assert!(has_other_policy(&sharing_state), "{sharing_state:?}");
     hosts[0].edit(THREE_ROUNDS);
     hosts[0].start(&log);
     ms += 10_000;
     hosts[0].pass(ms);
-    assert_eq!(hosts[0].standing(), SharingState::InStep);
+    assert_eq!(hosts[0].sharing_state(), SharingState::InStep);
     assert_eq!(hosts[0].ledger(), hosts[1].ledger());
 }
 
@@ -165,8 +165,8 @@ fn the_order_that_changes_the_policy_is_over_though_what_comes_after_it_waits() 
     assert_eq!(hosts[0].entries().len(), 4);
     ms += 10_000;
     hosts[0].pass(ms);
-    let standing = hosts[0].standing();
-    assert!(has_other_policy(&standing), "{standing:?}");
+    let sharing_state = hosts[0].sharing_state();
+    assert!(has_other_policy(&sharing_state), "{sharing_state:?}");
     hosts[0].edit(THREE_ROUNDS);
     hosts[0].start(&log);
     ms += 10_000;
@@ -181,8 +181,8 @@ fn stopped(log: &Shared) -> (Vec<Host>, i64) {
     hosts[0].start(log);
     ms += 10_000;
     hosts[0].pass(ms);
-    let standing = hosts[0].standing();
-    assert!(has_other_policy(&standing), "{standing:?}");
+    let sharing_state = hosts[0].sharing_state();
+    assert!(has_other_policy(&sharing_state), "{sharing_state:?}");
     (hosts, ms)
 }
 
@@ -211,7 +211,7 @@ fn a_host_that_began_again_with_another_policy_still_records_it_for_all() {
     let moment = hosts[0].moment(ms + 1_000);
     hosts[0].mailroom().hint_order();
     hosts[0].mailroom().pass(moment).expect("a pass");
-    assert_eq!(hosts[0].standing(), SharingState::InStep);
+    assert_eq!(hosts[0].sharing_state(), SharingState::InStep);
     assert_eq!(common_policy(&mut hosts[0]).as_deref(), Some(THREE_ROUNDS));
     let kinds: Vec<String> = hosts[0].entries().into_iter().map(|it| it.kind).collect();
     assert_eq!(kinds, ["host", "host", "host", "accepted", "host"]);
@@ -229,7 +229,7 @@ fn a_host_that_began_again_with_another_policy_still_records_it_for_all() {
     hosts[1].edit(THREE_ROUNDS);
     hosts[1].start(&log);
     hosts[1].pass(ms + 3_000);
-    assert_eq!(hosts[1].standing(), SharingState::InStep);
+    assert_eq!(hosts[1].sharing_state(), SharingState::InStep);
     assert_eq!(hosts[1].ledger(), hosts[0].ledger());
 }
 
@@ -266,14 +266,21 @@ fn a_change_of_the_policy_that_the_log_does_not_answer_is_recorded_once() {
             );
         }
         assert_eq!((hosts[0].orders(), hosts[0].entries().len()), (1, 3));
-        let standing = hosts[0].standing();
-        assert!(has_other_policy(&standing), "{trouble:?}: {standing:?}");
+        let sharing_state = hosts[0].sharing_state();
+        assert!(
+            has_other_policy(&sharing_state),
+            "{trouble:?}: {sharing_state:?}"
+        );
         log.set_weather(Weather::default());
         for _ in 0..2 {
             ms += 10_000;
             hosts[0].pass(ms);
         }
-        assert_eq!(hosts[0].standing(), SharingState::InStep, "{trouble:?}");
+        assert_eq!(
+            hosts[0].sharing_state(),
+            SharingState::InStep,
+            "{trouble:?}"
+        );
         assert_eq!((hosts[0].orders(), hosts[0].entries().len()), (0, 4));
         assert_eq!(bytes_of(&log.batches()), hosts[0].ledger(), "{trouble:?}");
     }
@@ -290,7 +297,7 @@ fn a_change_of_the_policy_comes_after_that_of_another_host() {
         ms += 10_000;
         hosts[0].pass(ms);
     }
-    assert_eq!(hosts[0].standing(), SharingState::InStep);
+    assert_eq!(hosts[0].sharing_state(), SharingState::InStep);
     let kinds: Vec<String> = hosts[0].entries().into_iter().map(|it| it.kind).collect();
     assert_eq!(kinds, ["host", "host", "host", "host", "accepted", "host"]);
     assert_eq!(common_policy(&mut hosts[0]).as_deref(), Some(THREE_ROUNDS));
@@ -303,8 +310,8 @@ fn a_host_stays_stopped_if_its_policy_is_not_the_one_recorded_or_its_key_is_reti
     hosts[0].order(&policy("profile = \"advisory\"\n"), ms);
     ms += 10_000;
     hosts[0].pass(ms);
-    let standing = hosts[0].standing();
-    assert!(has_other_policy(&standing), "{standing:?}");
+    let sharing_state = hosts[0].sharing_state();
+    assert!(has_other_policy(&sharing_state), "{sharing_state:?}");
     assert_eq!((hosts[0].orders(), hosts[0].entries().len()), (0, 4));
 
     let log = Shared::new(1, Weather::default());
@@ -353,10 +360,10 @@ fn a_host_with_a_retired_key_follows_the_log_to_join_and_records_nothing_else() 
         ms += 10_000;
         hosts[0].pass(ms);
     }
-    let standing = hosts[0].standing();
+    let sharing_state = hosts[0].sharing_state();
     assert!(
-        matches!(standing, SharingState::Outdated { .. }),
-        "{standing:?}"
+        matches!(sharing_state, SharingState::Outdated { .. }),
+        "{sharing_state:?}"
     );
     hosts[1].changes_the_policy_and_judges(THREE_ROUNDS, &log, &mut ms);
     let claim = HostChange::Claimed {
@@ -368,7 +375,7 @@ fn a_host_with_a_retired_key_follows_the_log_to_join_and_records_nothing_else() 
 
     for key in ["tower", "another"] {
         opened_to_join(&mut hosts[0], key, &log, &mut ms);
-        assert_eq!(hosts[0].standing(), SharingState::InStep, "{key}");
+        assert_eq!(hosts[0].sharing_state(), SharingState::InStep, "{key}");
         assert_eq!(hosts[0].ledger(), hosts[1].ledger(), "{key}");
         let late = hosts[0].moment(ms + 100_000_000);
         let mailroom = hosts[0].mailroom();
@@ -406,7 +413,7 @@ fn a_host_with_a_retired_key_follows_the_log_to_join_and_records_nothing_else() 
     assert_eq!(ledger, hosts[0].ledger());
     ms += 10_000;
     hosts[1].pass(ms);
-    assert_eq!(hosts[1].standing(), SharingState::InStep);
+    assert_eq!(hosts[1].sharing_state(), SharingState::InStep);
     assert_eq!(hosts[1].ledger(), ledger);
 }
 
@@ -441,7 +448,7 @@ fn a_host_that_another_machine_replaced_learns_it_in_one_look_and_records_nothin
     hosts[0].order(&claim, ms);
     ms += 10_000;
     hosts[0].pass(ms);
-    let stopped = hosts[0].standing();
+    let stopped = hosts[0].sharing_state();
     assert!(
         matches!(&stopped, SharingState::Outdated { why }
             if why.contains("another machine joined as host tower")
@@ -463,12 +470,12 @@ fn a_host_that_another_machine_replaced_learns_it_in_one_look_and_records_nothin
             let told = changed.expect_err("a refusal").to_string();
             assert!(told.contains("joined with another key"), "{told}");
         }
-        assert_eq!(hosts[0].standing(), stopped);
+        assert_eq!(hosts[0].sharing_state(), stopped);
         assert_eq!(hosts[0].outbox(), ["a.yaml"]);
         assert_eq!(bytes_of(&log.batches()), ledger);
     }
     hosts[1].pass(ms);
-    assert_eq!(hosts[1].standing(), SharingState::InStep);
+    assert_eq!(hosts[1].sharing_state(), SharingState::InStep);
 }
 
 /// The laptop judged a file of codex and could not put it away before the home of codex moved to the tower.
@@ -504,7 +511,7 @@ fn a_file_that_changed_before_a_host_begins_again_is_not_judged_at_the_old_home(
         hosts[1].pass(ms);
         hosts[0].pass(ms);
     }
-    assert_eq!(hosts[0].standing(), SharingState::InStep);
+    assert_eq!(hosts[0].sharing_state(), SharingState::InStep);
     assert_eq!(hosts[1].entries().len(), 5);
     assert_eq!(hosts[1].outbox(), ["a.yaml"]);
 }

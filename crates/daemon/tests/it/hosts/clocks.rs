@@ -23,9 +23,9 @@ fn pass_all(hosts: &mut [Host], ms: &mut i64) {
 
 /// The time since which a host waits, and what for.
 fn waits(host: &Host) -> (chrono::DateTime<chrono::Utc>, String) {
-    let standing = host.standing();
-    let SharingState::Waiting { since, why } = standing else {
-        panic!("{standing:?}");
+    let sharing_state = host.sharing_state();
+    let SharingState::Waiting { since, why } = sharing_state else {
+        panic!("{sharing_state:?}");
     };
     (since, why)
 }
@@ -110,6 +110,6 @@ fn a_host_whose_own_clock_is_behind_follows_as_far_as_the_logs_clock_says() {
     hosts[0].put("a.yaml", &question("claude", "codex", "msg-a"));
     hosts[0].pass(1_000);
     hosts[1].pass(2_000);
-    assert_eq!(hosts[1].standing(), SharingState::InStep);
+    assert_eq!(hosts[1].sharing_state(), SharingState::InStep);
     assert_eq!(hosts[1].ledger(), hosts[0].ledger());
 }

@@ -38,7 +38,7 @@ fn a_review_goes_over_two_hosts_and_a_third_one_follows_it() {
     settle(&mut hosts, &mut ms);
     assert_eq!(names(&hosts[0].path("agents/claude/inbox")), ["lgtm.yaml"]);
     for host in &hosts {
-        assert_eq!(host.standing(), SharingState::InStep);
+        assert_eq!(host.sharing_state(), SharingState::InStep);
         let kinds: Vec<String> = host.entries().into_iter().map(|entry| entry.kind).collect();
         assert_eq!(kinds, ["accepted", "accepted"]);
     }
@@ -82,7 +82,7 @@ fn a_deadline_is_fired_where_its_agent_is_at_home_and_elsewhere_after_a_grace() 
     settle(&mut hosts, &mut ms);
     assert_eq!(fired_by(&hosts), ["tower, away"]);
     for host in &hosts {
-        assert_eq!(host.standing(), SharingState::InStep);
+        assert_eq!(host.sharing_state(), SharingState::InStep);
     }
 }
 
@@ -122,7 +122,7 @@ fn a_deadline_that_an_answer_overtakes_is_not_recorded() {
     let mut ms = ms + 2_000;
     settle(&mut hosts, &mut ms);
     for host in &hosts {
-        assert_eq!(host.standing(), SharingState::InStep);
+        assert_eq!(host.sharing_state(), SharingState::InStep);
         let kinds: Vec<String> = host.entries().into_iter().map(|entry| entry.kind).collect();
         assert_eq!(kinds, ["accepted", "accepted"]);
     }

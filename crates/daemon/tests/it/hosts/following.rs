@@ -20,7 +20,10 @@ fn cut_off_a_host_accepts_nothing_says_so_and_catches_up() {
         ms += 1_000;
         hosts[0].pass(ms);
     }
-    assert!(matches!(hosts[0].standing(), SharingState::Waiting { .. }));
+    assert!(matches!(
+        hosts[0].sharing_state(),
+        SharingState::Waiting { .. }
+    ));
     assert!(hosts[0].entries().is_empty());
     assert_eq!(names(&hosts[0].path("agents/claude/outbox")), ["a.yaml"]);
     let told = fs::read_to_string(hosts[0].path(".settled/alerts.json")).expect("alerts");
@@ -52,7 +55,10 @@ fn a_host_that_may_only_read_says_so_until_it_may_write() {
     for pass in 0..20 {
         ms += 500;
         hosts[0].pass(ms);
-        assert!(matches!(hosts[0].standing(), SharingState::Waiting { .. }));
+        assert!(matches!(
+            hosts[0].sharing_state(),
+            SharingState::Waiting { .. }
+        ));
         // What nobody may judge is no work: a run with `--once` would wait for it without a pause.
         let left = hosts[0].mailroom().left_over();
         assert_eq!(left.at(Wakeup::Look), None);
@@ -95,10 +101,10 @@ fn a_log_that_lost_what_it_acknowledged_freezes_whoever_has_it() {
     hosts[1].put("c.yaml", &question("codex", "claude", "msg-c"));
     hosts[1].pass(ms);
     hosts[1].pass(ms + 2_000);
-    let standing = hosts[1].standing();
+    let sharing_state = hosts[1].sharing_state();
     assert!(
-        matches!(standing, SharingState::Frozen { seq: 2, .. }),
-        "{standing:?}"
+        matches!(sharing_state, SharingState::Frozen { seq: 2, .. }),
+        "{sharing_state:?}"
     );
     assert_eq!(names(&hosts[1].path("agents/codex/outbox")), ["c.yaml"]);
     // The lost tail simply continues the log: once it is put back from a mirror, the next look ends the freeze.
@@ -122,7 +128,7 @@ fn a_log_that_lost_what_it_acknowledged_freezes_whoever_has_it() {
     );
     log.connect().append(&signed).expect("an append");
     settle(&mut hosts, &mut ms);
-    assert_eq!(hosts[1].standing(), SharingState::InStep);
+    assert_eq!(hosts[1].sharing_state(), SharingState::InStep);
     assert_eq!(
         names(&hosts[0].path("agents/claude/inbox")).last(),
         Some(&"c.yaml".to_owned())
@@ -266,7 +272,7 @@ fn serving_once_counts_what_it_judged(lost: &'static [usize]) {
     tower.put("a.yaml", &question("claude", "codex", "msg-a"));
     let sharing = sharing("tower", unanswered(log.connect(), lost));
     let served = serve_shared_once(tower.root.path(), sharing, 0).expect("a run");
-    assert_eq!(served.standing, SharingState::InStep, "{lost:?}");
+    assert_eq!(served.sharing_state, SharingState::InStep, "{lost:?}");
     let tally = served.tally;
     assert_eq!((tally.accepted, tally.refused), (1, REFUSED), "{lost:?}");
     assert_eq!(tower.entries().len(), REFUSED + 1, "{lost:?}");

@@ -30,7 +30,7 @@ fn hosts_hear_of_each_other_without_a_record() {
             let state = &heard.state;
             (
                 state.host.to_string(),
-                state.standing.clone(),
+                state.state.clone(),
                 state.seq,
                 heard.behind,
                 clock,
@@ -47,7 +47,7 @@ fn hosts_hear_of_each_other_without_a_record() {
         version: "9.9.9".to_owned(),
         seq: 9,
         digest: None,
-        standing: in_step.clone(),
+        state: in_step.clone(),
         at: hosts[2].moment(ms + 5_000).utc,
         started: hosts[2].moment(ms).utc,
         number: 9,
@@ -172,17 +172,18 @@ fn with_two_histories() -> (Shared, Vec<Host>, i64) {
 fn a_host_that_hears_of_another_history_freezes_until_its_host_is_silent() {
     let (_, mut hosts, mut ms) = with_two_histories();
     assert_ne!(hosts[0].ledger(), hosts[1].ledger());
-    let is_frozen = |host: &Host| matches!(host.standing(), SharingState::Frozen { seq: 2, .. });
+    let is_frozen =
+        |host: &Host| matches!(host.sharing_state(), SharingState::Frozen { seq: 2, .. });
     let frozen: Vec<usize> = (0..3).filter(|at| is_frozen(&hosts[*at])).collect();
     // One side is enough: the laptop, or both others.
     assert!(frozen == [1] || frozen == [0, 2], "{frozen:?}");
     let (stopped, goes_on) = (frozen[0], 1 - frozen[0].min(1));
-    let SharingState::Frozen { why, .. } = hosts[stopped].standing() else {
+    let SharingState::Frozen { why, .. } = hosts[stopped].sharing_state() else {
         unreachable!("it was frozen");
     };
     let other = HOSTS[goes_on].0;
     assert!(why.contains(BY_A_HOST) && why.contains(other), "{why}");
-    assert_eq!(hosts[goes_on].standing(), SharingState::InStep);
+    assert_eq!(hosts[goes_on].sharing_state(), SharingState::InStep);
     // It stays frozen for as long as it hears that host, and judges nothing.
     let agent = HOSTS[stopped].1;
     hosts[stopped].put("d.yaml", &question(agent, "pi", "msg-d"));
@@ -195,18 +196,18 @@ fn a_host_that_hears_of_another_history_freezes_until_its_host_is_silent() {
         ms += 1_000;
         hosts[stopped].pass(ms);
     }
-    assert_eq!(hosts[stopped].standing(), SharingState::InStep);
+    assert_eq!(hosts[stopped].sharing_state(), SharingState::InStep);
     assert!(names(&hosts[stopped].path(&format!("agents/{agent}/outbox"))).is_empty());
 }
 
-/// Lets the box say that its first record has this digest, and returns the laptop's standing when it has heard that.
+/// Lets the box say that its first record has this digest, and returns the laptop's state when it has heard that.
 fn told_of_box(log: &Shared, hosts: &mut [Host], digest: Option<Digest>, ms: i64) -> SharingState {
     let state = HostState {
         host: "box".parse().expect("a name"),
         version: "0.0.1".to_owned(),
         seq: 1,
         digest,
-        standing: "in_step".to_owned(),
+        state: "in_step".to_owned(),
         at: hosts[2].moment(ms).utc,
         started: hosts[2].moment(0).utc,
         number: ms.unsigned_abs(),
@@ -214,7 +215,7 @@ fn told_of_box(log: &Shared, hosts: &mut [Host], digest: Option<Digest>, ms: i64
     let bytes = workspace::heartbeat::written(&state, "w", &Named("box"));
     log.connect().send_heartbeat(bytes);
     hosts[1].pass(ms);
-    hosts[1].standing()
+    hosts[1].sharing_state()
 }
 
 #[test]
@@ -226,7 +227,7 @@ fn a_host_compares_the_records_of_others_with_its_own_and_none_without_a_digest(
         ms += 10_000;
         told_of_box(&log, hosts, digest, ms)
     };
-    let is_frozen = |standing| matches!(standing, SharingState::Frozen { seq: 1, .. });
+    let is_frozen = |sharing_state| matches!(sharing_state, SharingState::Frozen { seq: 1, .. });
     assert_eq!(told(&mut hosts, None), SharingState::InStep);
     assert_eq!(told(&mut hosts, ours), SharingState::InStep);
     assert!(is_frozen(told(&mut hosts, other)));

@@ -35,22 +35,22 @@ fn reader_of(signed: &Signed) -> (Shared, Host) {
     (log, laptop)
 }
 
-/// Changes a record of an honest batch, signs the batch as its host, and returns the standing of a host that sees it.
+/// Changes a record of an honest batch, signs the batch as its host, and returns the state of a host that sees it.
 fn lied(signer: &'static str, change: impl FnOnce(&mut Entry)) -> SharingState {
     let (_, forged) = honest_and_forged(signer, change);
     let (_, laptop) = reader_of(&forged);
     let is_delivered = !names(&laptop.path("agents/codex/inbox")).is_empty();
-    let standing = laptop.standing();
+    let sharing_state = laptop.sharing_state();
     assert_eq!(
         is_delivered,
-        standing == SharingState::InStep,
-        "{standing:?}"
+        sharing_state == SharingState::InStep,
+        "{sharing_state:?}"
     );
     assert_eq!(
         laptop.entries().is_empty(),
-        standing != SharingState::InStep
+        sharing_state != SharingState::InStep
     );
-    standing
+    sharing_state
 }
 
 #[test]
@@ -110,9 +110,9 @@ fn a_record_that_does_not_follow_freezes_the_others_and_names_the_rule() {
     ];
     for (lie, rule, change) in lies {
         let signer = if lie == "another key" { "box" } else { "tower" };
-        let standing = lied(signer, change);
-        let SharingState::Frozen { seq: 1, why } = &standing else {
-            panic!("{lie}: {standing:?}");
+        let sharing_state = lied(signer, change);
+        let SharingState::Frozen { seq: 1, why } = &sharing_state else {
+            panic!("{lie}: {sharing_state:?}");
         };
         assert!(why.contains(rule), "{lie}: {why}");
     }
@@ -125,7 +125,7 @@ fn a_broken_rule_freezes_a_host_until_the_log_has_another_record_or_none_in_its_
             entry.deliveries[0].content = Content::Text("forged".to_owned());
         });
         let (log, mut laptop) = reader_of(&forged);
-        let frozen = laptop.standing();
+        let frozen = laptop.sharing_state();
         assert!(matches!(frozen, SharingState::Frozen { .. }), "{frozen:?}");
         let mut ms = 2_000;
         let mut pass = |laptop: &mut Host| {
@@ -135,23 +135,23 @@ fn a_broken_rule_freezes_a_host_until_the_log_has_another_record_or_none_in_its_
             }
         };
         pass(&mut laptop);
-        assert_eq!(laptop.standing(), frozen);
+        assert_eq!(laptop.sharing_state(), frozen);
         let out_of_reach = Weather {
             unreachable: 100,
             ..Weather::default()
         };
         log.set_weather(out_of_reach);
         pass(&mut laptop);
-        assert_eq!(laptop.standing(), frozen);
+        assert_eq!(laptop.sharing_state(), frozen);
         log.set_weather(Weather::default());
         log.lose_tail(1);
         if is_empty_between {
             pass(&mut laptop);
-            assert_eq!(laptop.standing(), SharingState::InStep);
+            assert_eq!(laptop.sharing_state(), SharingState::InStep);
         }
         log.connect().append(&honest).expect("an append");
         pass(&mut laptop);
-        assert_eq!(laptop.standing(), SharingState::InStep);
+        assert_eq!(laptop.sharing_state(), SharingState::InStep);
         assert_eq!(laptop.ledger(), honest.batch.bytes());
         assert_eq!(names(&laptop.path("agents/codex/inbox")), ["a.yaml"]);
     }
@@ -159,10 +159,10 @@ fn a_broken_rule_freezes_a_host_until_the_log_has_another_record_or_none_in_its_
 
 #[test]
 fn a_record_of_newer_rules_asks_for_an_upgrade() {
-    let standing = lied("tower", |entry| entry.rules = Some(review::RULES + 1));
+    let sharing_state = lied("tower", |entry| entry.rules = Some(review::RULES + 1));
     assert!(
-        matches!(standing, SharingState::Outdated { .. }),
-        "{standing:?}"
+        matches!(sharing_state, SharingState::Outdated { .. }),
+        "{sharing_state:?}"
     );
 }
 
@@ -196,7 +196,7 @@ fn forged(last: &Signed, change: impl FnOnce(&mut Vec<Entry>)) -> Signed {
     Signed::new(batch, "w", last.host.clone(), &Named(signer))
 }
 
-/// The standing of a third host that reads these batches, the last of them changed.
+/// The state of a third host that reads these batches, the last of them changed.
 fn read_with_last(batches: &[Signed], change: impl FnOnce(&mut Vec<Entry>)) -> SharingState {
     let log = Shared::new(1, Weather::default());
     let (last, before) = batches.split_last().expect("a batch");
@@ -210,12 +210,12 @@ fn read_with_last(batches: &[Signed], change: impl FnOnce(&mut Vec<Entry>)) -> S
     for ms in [1_000, 2_000] {
         reader.pass(deadlines::PICK_UP_MS + 600_000 + ms);
     }
-    reader.standing()
+    reader.sharing_state()
 }
 
-fn assert_frozen(standing: &SharingState, rule: &str) {
-    let SharingState::Frozen { why, .. } = standing else {
-        panic!("{rule}: {standing:?}");
+fn assert_frozen(sharing_state: &SharingState, rule: &str) {
+    let SharingState::Frozen { why, .. } = sharing_state else {
+        panic!("{rule}: {sharing_state:?}");
     };
     assert!(why.contains(rule), "{rule}: {why}");
 }

@@ -99,7 +99,7 @@ fn is_in_order(entries: &[Entry], seed: u64) {
 fn all_agree(hosts: &[Host], log: &Shared, sent: &Sent, seed: u64) {
     let in_log = bytes_of(&log.batches());
     for host in hosts {
-        assert_eq!(host.standing(), SharingState::InStep, "seed {seed}");
+        assert_eq!(host.sharing_state(), SharingState::InStep, "seed {seed}");
         assert_eq!(
             String::from_utf8_lossy(&host.ledger()),
             String::from_utf8_lossy(&in_log),
@@ -132,7 +132,7 @@ fn rest(hosts: &mut [Host], ms: &mut i64) {
         hosts.iter_mut().for_each(|host| host.pass(*ms));
         let now: Vec<_> = hosts
             .iter()
-            .map(|host| (host.ledger(), host.standing()))
+            .map(|host| (host.ledger(), host.sharing_state()))
             .collect();
         quiet = if now == before { quiet + 1 } else { 0 };
         // Each host has heard each other one by then.
@@ -141,8 +141,8 @@ fn rest(hosts: &mut [Host], ms: &mut i64) {
         }
         before = now;
     }
-    let standings: Vec<SharingState> = hosts.iter().map(Host::standing).collect();
-    panic!("it does not come to rest: {standings:?}");
+    let states: Vec<SharingState> = hosts.iter().map(Host::sharing_state).collect();
+    panic!("it does not come to rest: {states:?}");
 }
 
 /// The end of a run in which hosts have different histories and none of them is frozen.
@@ -184,7 +184,7 @@ fn run_broken(seed: u64, breach: Breach) -> &'static str {
     let mut frozen = 0;
     for host in &hosts {
         let (mirror, shown) = (host.ledger(), bytes_of(&log.shown_to(host.handle)));
-        match host.standing() {
+        match host.sharing_state() {
             SharingState::InStep => {
                 assert!(mirror == shown, "seed {seed}: it follows something else");
             }
@@ -208,7 +208,7 @@ fn run_broken(seed: u64, breach: Breach) -> &'static str {
             let here = found(std::slice::from_ref(host), text);
             let may_be = usize::from(*to == host.number && known.contains(id));
             // What a host took over just before it heard of another history is not delivered.
-            let is_held = matches!(host.standing(), SharingState::Frozen { why, .. } if why.contains(BY_A_HOST));
+            let is_held = matches!(host.sharing_state(), SharingState::Frozen { why, .. } if why.contains(BY_A_HOST));
             let is_right = here.len() == may_be || (is_held && here.is_empty());
             assert!(is_right, "seed {seed}: {id} on {}: {here:?}", host.number);
         }

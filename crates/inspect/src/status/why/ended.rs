@@ -16,7 +16,7 @@ impl Look<'_> {
         if approval.stale || approval.commit.is_none() {
             return self.unbound(approval);
         }
-        if self.standing.index.state().is_pull_over(self.key) {
+        if self.status.index.state().is_pull_over(self.key) {
             return self.nothing();
         }
         let commit = approval
@@ -58,7 +58,7 @@ impl Look<'_> {
     /// Diagnoses an approval that does not hold for the pull request's head.
     fn unbound(&self, approval: &Approval) -> Diagnosis {
         let pull = self
-            .standing
+            .status
             .index
             .state()
             .pull(self.key.repo.as_ref(), &self.key.pr);
@@ -73,7 +73,7 @@ impl Look<'_> {
             (None, _) => "a review that names its commit".to_owned(),
         };
         let missing = format!("{} must request {asked_for}: {approved}", self.key.author);
-        if self.standing.index.state().is_pull_over(self.key) {
+        if self.status.index.state().is_pull_over(self.key) {
             return self.nothing();
         }
         if let Some(over) = self.nobody_asks(Some(&approved)) {
@@ -136,7 +136,7 @@ impl Look<'_> {
         let Some(declined) = barred.filter(|_| fixes.is_empty()) else {
             return self.decision(missing, fixes);
         };
-        let state = self.standing.index.state();
+        let state = self.status.index.state();
         let given_back = state.given_back_too_often(self.key, self.now);
         let further = match (declined.code, given_back) {
             (Code::ReopenLimitExceeded, Some((_, at))) => {
@@ -160,7 +160,7 @@ impl Look<'_> {
             order: None,
             event: &event,
         };
-        let state = self.standing.index.state();
+        let state = self.status.index.state();
         let ids = &mut || MessageId::new("settled-why").expect("an id");
         match on_event(state, &Policy::default(), told, self.now, ids) {
             EventRecord::Happened(_) => None,
@@ -170,7 +170,7 @@ impl Look<'_> {
 
     /// The diagnosis if the rules would refuse any further request by the author. `why` is the purpose of that request.
     pub(super) fn nobody_asks(&self, why: Option<&str>) -> Option<Diagnosis> {
-        let state = self.standing.index.state();
+        let state = self.status.index.state();
         let fault = state.no_request(self.key, self.review)?;
         let why = why.map_or_else(String::new, |why| format!("{why}; "));
         let missing = format!(
@@ -182,7 +182,7 @@ impl Look<'_> {
 
     /// True if a person gave the number to another author, so that this review goes on for nobody.
     pub(super) fn is_given_up(&self) -> bool {
-        let state = self.standing.index.state();
+        let state = self.status.index.state();
         let counted = state.counted_reviews(self.key.repo.as_ref(), &self.key.pr);
         !counted.is_empty() && counted.iter().all(|(key, _)| *key != self.key)
     }
@@ -216,7 +216,7 @@ impl Look<'_> {
 
     pub(super) fn closed(&self, why: CloseReason) -> Diagnosis {
         let pull = self
-            .standing
+            .status
             .index
             .state()
             .pull(self.key.repo.as_ref(), &self.key.pr);
@@ -249,7 +249,7 @@ impl Look<'_> {
     /// `word 86`, and the reviewer and the repository where a second review, of any repository, has that number: a
     /// person's command without them would match both and be declined.
     pub(super) fn named(&self, word: &str) -> String {
-        let is_alone = self.standing.is_alone(self.key);
+        let is_alone = self.status.is_alone(self.key);
         format!("{word} {}", named(self.key, is_alone))
     }
 }

@@ -55,7 +55,7 @@ fn review(phase: Phase) -> Review {
     }
 }
 
-fn standing(review: &Review, pull: Option<PullAction>, serving: bool) -> WorkspaceStatus {
+fn status(review: &Review, pull: Option<PullAction>, serving: bool) -> WorkspaceStatus {
     let pull = pull.map(|action| PullEvent {
         repo: None,
         pr: key().pr,
@@ -94,13 +94,13 @@ fn spell(agent: Option<&message_schema::id::AgentName>, words: &str) -> String {
     format!("settled {words}{agent}")
 }
 
-fn ask(standing: &WorkspaceStatus, review: &Review) -> Why {
-    standing.why(&key(), review, &Policy::default(), now(), &spell)
+fn ask(status: &WorkspaceStatus, review: &Review) -> Why {
+    status.why(&key(), review, &Policy::default(), now(), &spell)
 }
 
 /// The kind of thing that is missing, and the first command.
 fn short(review: &Review, pull: Option<PullAction>) -> (Missing, Option<String>) {
-    let why = ask(&standing(review, pull, true), review);
+    let why = ask(&status(review, pull, true), review);
     (why.kind, why.fixes.into_iter().next().map(|fix| fix.run))
 }
 
@@ -122,7 +122,7 @@ fn a_deadline_that_has_come_misses_a_daemon_only_where_none_serves() {
     let overdue = review(Phase::Fixing {
         due: now() - TimeDelta::hours(1),
     });
-    let unserved = standing(&overdue, None, false);
+    let unserved = status(&overdue, None, false);
     let why = ask(&unserved, &overdue);
     assert_eq!(
         (why.kind, why.actor.as_ref().map(Actor::as_str)),
@@ -133,7 +133,7 @@ fn a_deadline_that_has_come_misses_a_daemon_only_where_none_serves() {
         ProblemKind::DeadlineOverdue
     );
 
-    let served = standing(&overdue, None, true);
+    let served = status(&overdue, None, true);
     assert_eq!(ask(&served, &overdue).kind, Missing::Request);
     let problems = served.problems(&Policy::default(), now(), &spell);
     assert_eq!(
@@ -144,7 +144,7 @@ fn a_deadline_that_has_come_misses_a_daemon_only_where_none_serves() {
         due: now() - TimeDelta::seconds(1),
     });
     assert_eq!(
-        standing(&just_now, None, true).problems(&Policy::default(), now(), &spell),
+        status(&just_now, None, true).problems(&Policy::default(), now(), &spell),
         [],
         "a daemon may take a moment"
     );
@@ -162,7 +162,7 @@ fn an_approval_of_no_commit_or_not_to_be_merged_misses_something() {
     );
     let approved = review(Phase::Approved(approval(Some("abc1234"))));
     let runs = |pull| -> Vec<String> {
-        let fixes = ask(&standing(&approved, pull, true), &approved).fixes;
+        let fixes = ask(&status(&approved, pull, true), &approved).fixes;
         fixes.into_iter().map(|fix| fix.run).collect()
     };
     assert_eq!(
@@ -286,7 +286,7 @@ fn a_reviewer_is_named_where_the_pull_request_has_several() {
         reviewer: "gemini".parse().expect("a name"),
         ..key()
     };
-    let mut two = standing(&one, None, true);
+    let mut two = status(&one, None, true);
     two.index.state = State::of([(&key(), &one), (&other, &one)], [], []);
     assert_eq!(
         ask(&two, &one).fixes[0].run,
@@ -302,7 +302,7 @@ fn two_repositories_with_one_number_are_told_apart() {
         ..key()
     };
     let (first, second) = (of("a/x"), of("b/y"));
-    let mut two = standing(&one, None, true);
+    let mut two = status(&one, None, true);
     two.index.state = State::of([(&first, &one), (&second, &one)], [], []);
     let why = two.why(&first, &one, &Policy::default(), now(), &spell);
     assert_eq!(
@@ -320,7 +320,7 @@ fn the_mail_of_a_reviewer_that_took_over_waits_for_the_daemon_too() {
         })
     };
     let missing = |agent: &str| {
-        let mut unserved = standing(&reassigned, None, false);
+        let mut unserved = status(&reassigned, None, false);
         unserved.unjudged.letters.push(PendingFile {
             agent: agent.parse().expect("a name"),
             file: spool::FileName::new("answer.yaml").expect("a file name"),
@@ -368,8 +368,8 @@ fn a_command_is_in_the_way_once_until_it_passed_on_the_commit_of_the_round() {
     policy.gate.validation_commands = vec!["cargo test ".to_owned()];
     let gate = |runs| {
         let review = asked(runs);
-        let standing = standing(&review, None, true);
-        let why = standing.why(&key(), &review, &policy, now(), &spell);
+        let status = status(&review, None, true);
+        let why = status.why(&key(), &review, &policy, now(), &spell);
         why.gate
     };
     let unmet = ["`cargo test` is to be recorded as passing"];
@@ -395,10 +395,10 @@ fn an_lgtm_is_proposed_wherever_the_brief_offers_one() {
             profile,
             ..Policy::default()
         };
-        let standing = standing(&review, None, true);
-        let fixes = standing.why(&key(), &review, &policy, now(), &spell).fixes;
+        let status = status(&review, None, true);
+        let fixes = status.why(&key(), &review, &policy, now(), &spell).fixes;
         let is_proposed = fixes.iter().any(|fix| fix.run.contains("lgtm 86"));
-        let may = standing.index.state().may_approve(&policy, &key(), &review);
+        let may = status.index.state().may_approve(&policy, &key(), &review);
         assert_eq!(is_proposed, may, "{profile:?}");
         is_proposed
     };
@@ -434,7 +434,7 @@ fn an_author_fixes_what_blocks_and_then_asks_again() {
         let id = |n| format!("F-{n}").parse().expect("an id");
         let threads = (0..blockers).map(|n| (id(n), blocker(&json!("open"))));
         fixing.threads = threads.collect();
-        let missing = ask(&standing(&fixing, None, true), &fixing).missing;
+        let missing = ask(&status(&fixing, None, true), &fixing).missing;
         assert_eq!(missing.as_deref(), Some(expected));
     }
 }
@@ -445,8 +445,8 @@ fn where_no_agent_may_approve_a_person_does_once_nothing_blocks() {
     let paths = review::HumanPaths::new(vec![".github/".to_owned()]);
     policy.gate.human_paths = paths.expect("a pattern");
     let commands = |review: &Review| -> Vec<String> {
-        let standing = standing(review, None, true);
-        let fixes = standing.why(&key(), review, &policy, now(), &spell).fixes;
+        let status = status(review, None, true);
+        let fixes = status.why(&key(), review, &policy, now(), &spell).fixes;
         fixes.into_iter().map(|fix| fix.run).collect()
     };
     let mut review = asked(&[]);
@@ -474,7 +474,7 @@ fn an_author_is_named_where_two_ask_the_same_reviewer() {
             reviewer: reviewer.parse().expect("a name"),
             ..key()
         };
-        let mut two = standing(&one, None, true);
+        let mut two = status(&one, None, true);
         two.index.state = State::of([(&key(), &one), (&other, &one)], [], []);
         ask(&two, &one).fixes[0].run.clone()
     };
@@ -494,7 +494,7 @@ fn a_review_whose_number_another_author_has_now_waits_for_nobody() {
         ..key()
     };
     let open = asked(&[]);
-    let mut given = standing(&cancelled, None, true);
+    let mut given = status(&cancelled, None, true);
     given.index.state = State::of([(&key(), &cancelled), (&other, &open)], [], []);
     let why = ask(&given, &cancelled);
     assert_eq!(

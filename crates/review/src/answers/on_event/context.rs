@@ -10,7 +10,7 @@ use crate::words::event::Which;
 use crate::words::key::ReviewKey;
 use crate::words::record::{DaemonMessage, ReviewStep, Says};
 use crate::words::task::Handoff;
-use pair_machine::PairStanding;
+use pair_machine::PairStatus;
 use policy::Policy;
 
 /// The input of the rules of an event.
@@ -27,7 +27,7 @@ pub(super) struct Consequences {
     pub(super) steps: Vec<ReviewStep>,
     pub(super) letters: Vec<DaemonMessage>,
     pub(super) handoff: Option<Handoff>,
-    pub(super) pair: Option<PairStanding>,
+    pub(super) pair: Option<PairStatus>,
 }
 
 /// The reason an event does nothing.

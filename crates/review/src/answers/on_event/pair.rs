@@ -10,14 +10,14 @@ use crate::parts::state::State;
 use crate::words::phase::{EscalationReason, Phase};
 use pair_machine::{InvalidTransition, RunState};
 use pair_machine::{Pair, PairEvent, PairFailure, Signal};
-use pair_machine::{PairReport, PairSetup, PairStanding, PairStep, Transcript};
+use pair_machine::{PairReport, PairSetup, PairStatus, PairStep, Transcript};
 
 pub(super) fn on_event(
     context: &mut EventContext<'_>,
     news: &PairReport,
 ) -> Result<Consequences, Declined> {
     let known = context.state.pair(&news.pair);
-    let standing = match (&news.what, known) {
+    let status = match (&news.what, known) {
         (PairStep::Opened(_), Some(_)) => {
             Err(invalid(format!("the pair {} already exists", news.pair)))
         }
@@ -26,12 +26,12 @@ pub(super) fn on_event(
         (_, None) => Err(invalid(format!("no pair {} can continue", news.pair))),
     }?;
     let mut answer = Consequences {
-        pair: Some(standing),
+        pair: Some(status),
         ..Consequences::default()
     };
     if let Some(known) = known
-        && standing.pair.run() == RunState::Failed
-        && !standing.pair.can_resume()
+        && status.pair.run() == RunState::Failed
+        && !status.pair.can_resume()
     {
         give_up(context, known, &mut answer);
     }
@@ -56,7 +56,7 @@ fn is_left_to_a_person(state: &State, pair: &OpenPair) -> bool {
     own.any(|(_, review)| matches!(review.phase, Phase::Escalated(_)))
 }
 
-fn open(context: &EventContext<'_>, setup: &PairSetup) -> Result<PairStanding, Declined> {
+fn open(context: &EventContext<'_>, setup: &PairSetup) -> Result<PairStatus, Declined> {
     let agents = &context.policy.agents;
     if let Some(member) = setup
         .members()
@@ -89,37 +89,33 @@ fn open(context: &EventContext<'_>, setup: &PairSetup) -> Result<PairStanding, D
             "two words of the pair are the same, or one is empty",
         ));
     }
-    Ok(PairStanding::new(setup))
+    Ok(PairStatus::new(setup))
 }
 
 fn go_on(
     context: &EventContext<'_>,
     known: &OpenPair,
     step: &PairStep,
-) -> Result<PairStanding, Declined> {
-    let standing = known.standing;
+) -> Result<PairStatus, Declined> {
+    let status = known.status;
     match step {
         PairStep::Opened(_) => Err(invalid("a pair is opened once")),
-        PairStep::Started => Ok(bounded(
-            context,
-            known,
-            moved(standing, PairEvent::Started)?,
-        )),
-        PairStep::NotStarted { .. } => moved(standing, PairEvent::StartFailed),
+        PairStep::Started => Ok(bounded(context, known, moved(status, PairEvent::Started)?)),
+        PairStep::NotStarted { .. } => moved(status, PairEvent::StartFailed),
         PairStep::Began(start) => begin(context, known, *start),
         PairStep::Ended { signal, run } => {
-            let used = used(standing, run)?;
-            let approves = *signal == Signal::Pass && standing.pair.run() == RunState::Reviewing;
+            let used = used(status, run)?;
+            let approves = *signal == Signal::Pass && status.pair.run() == RunState::Reviewing;
             // The reviewer cannot approve a review that was meanwhile escalated to a person.
             if approves && is_left_to_a_person(context.state, known) {
-                return Ok(PairStanding {
+                return Ok(PairStatus {
                     pair: used.pair.failed(PairFailure::WithAPerson),
                     ..used
                 });
             }
             // The author had its turn and left its threads unanswered: another turn would change nothing.
             if approves && known.is_unanswered(context.state.reviews_of_pair(known)) {
-                return Ok(PairStanding {
+                return Ok(PairStatus {
                     pair: used.pair.failed(PairFailure::Unanswered),
                     ..used
                 });
@@ -136,65 +132,61 @@ fn go_on(
         PairStep::Crashed { run, .. } => Ok(bounded(
             context,
             known,
-            moved(used(standing, run)?, PairEvent::Crashed)?,
+            moved(used(status, run)?, PairEvent::Crashed)?,
         )),
         PairStep::Interrupted { run: Some(run), .. } => {
-            moved(used(standing, run)?, PairEvent::Interrupted)
+            moved(used(status, run)?, PairEvent::Interrupted)
         }
-        PairStep::Interrupted { run: None, .. } if standing.began_at.is_some() => Err(invalid(
+        PairStep::Interrupted { run: None, .. } if status.began_at.is_some() => Err(invalid(
             "a command of the pair is running, and this interruption does not mention it",
         )),
-        PairStep::Interrupted { run: None, .. } => moved(standing, PairEvent::Interrupted),
-        PairStep::Resumed => moved(standing, PairEvent::Resumed),
-        PairStep::Dropped => moved(standing, PairEvent::Dropped),
+        PairStep::Interrupted { run: None, .. } => moved(status, PairEvent::Interrupted),
+        PairStep::Resumed => moved(status, PairEvent::Resumed),
+        PairStep::Dropped => moved(status, PairEvent::Dropped),
     }
 }
 
-fn begin(
-    context: &EventContext<'_>,
-    known: &OpenPair,
-    start: u16,
-) -> Result<PairStanding, Declined> {
-    let standing = known.standing;
-    if !matches!(standing.pair.run(), RunState::Working | RunState::Reviewing) {
+fn begin(context: &EventContext<'_>, known: &OpenPair, start: u16) -> Result<PairStatus, Declined> {
+    let status = known.status;
+    if !matches!(status.pair.run(), RunState::Working | RunState::Reviewing) {
         return Err(invalid(format!(
             "the pair is {}: no command may run now",
-            standing.pair.run().word()
+            status.pair.run().word()
         )));
     }
     // Two drivers of one pair would each run the command.
-    if standing.began_at.is_some() || start != standing.starts.saturating_add(1) {
+    if status.began_at.is_some() || start != status.starts.saturating_add(1) {
         return Err(invalid(format!(
             "run {} of the pair has already begun",
-            standing.starts
+            status.starts
         )));
     }
-    if let Some(member) = known.setup.member(standing.pair.run()) {
+    if let Some(member) = known.setup.member(status.pair.run()) {
         context.has_budget(&member.agent)?;
     }
     let now = Some(context.now);
-    let is_new_turn = standing.pair.run() == RunState::Working && !standing.pair.is_restarted();
-    Ok(PairStanding {
+    let is_new_turn = status.pair.run() == RunState::Working && !status.pair.is_restarted();
+    Ok(PairStatus {
         starts: start,
         began_at: now,
-        worked_at: if is_new_turn { now } else { standing.worked_at },
-        ..standing
+        worked_at: if is_new_turn { now } else { status.worked_at },
+        ..status
     })
 }
 
 /// Charges the running run; a run that is not running cannot end.
-fn used(standing: PairStanding, run: &Transcript) -> Result<PairStanding, Declined> {
-    if standing.began_at.is_none() || run.start != standing.starts {
+fn used(status: PairStatus, run: &Transcript) -> Result<PairStatus, Declined> {
+    if status.began_at.is_none() || run.start != status.starts {
         return Err(invalid(format!(
             "run {} of the pair is not running",
             run.start
         )));
     }
-    Ok(standing.without(run))
+    Ok(status.without(run))
 }
 
 /// Ends a pair that would continue although a person has its review, or its budget is spent.
-fn bounded(context: &EventContext<'_>, known: &OpenPair, now: PairStanding) -> PairStanding {
+fn bounded(context: &EventContext<'_>, known: &OpenPair, now: PairStatus) -> PairStatus {
     if now.pair.run().is_terminal() {
         return now;
     }
@@ -205,15 +197,15 @@ fn bounded(context: &EventContext<'_>, known: &OpenPair, now: PairStanding) -> P
     } else {
         return now;
     };
-    PairStanding {
+    PairStatus {
         pair: now.pair.failed(failure),
         ..now
     }
 }
 
-fn moved(standing: PairStanding, event: PairEvent) -> Result<PairStanding, Declined> {
-    let after = |pair: Pair| PairStanding { pair, ..standing };
-    standing
+fn moved(status: PairStatus, event: PairEvent) -> Result<PairStatus, Declined> {
+    let after = |pair: Pair| PairStatus { pair, ..status };
+    status
         .pair
         .after(event)
         .map(after)

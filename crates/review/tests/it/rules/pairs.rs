@@ -7,7 +7,7 @@ use policy::SpendLimit;
 use proptest::prelude::*;
 use review::{
     EscalationReason, Event, Pair, PairFailure, PairId, PairMember, PairReport, PairSetup,
-    PairStanding, PairStep, Phase, RunState, Says, Signal, SignalWords, Transcript,
+    PairStatus, PairStep, Phase, RunState, Says, Signal, SignalWords, Transcript,
 };
 
 use super::{ok, refused};
@@ -72,7 +72,7 @@ fn interrupted(run: Option<Transcript>) -> PairStep {
 
 impl Table {
     /// Reports a step; returns the pair's state then, or the code it was declined with.
-    fn step(&mut self, what: PairStep) -> Result<PairStanding, String> {
+    fn step(&mut self, what: PairStep) -> Result<PairStatus, String> {
         self.tell(&Event::Pair(PairReport { pair: id(), what }))?;
         let Some(happened) = self.last_record().happened() else {
             panic!("it was not declined")
@@ -82,7 +82,7 @@ impl Table {
             .expect("an event of a pair says where it stands"))
     }
 
-    fn steps(&mut self, steps: impl IntoIterator<Item = PairStep>) -> PairStanding {
+    fn steps(&mut self, steps: impl IntoIterator<Item = PairStep>) -> PairStatus {
         steps
             .into_iter()
             .map(|step| self.step(step).expect("it fits"))
@@ -97,11 +97,11 @@ fn opened() -> Table {
     table
 }
 
-fn stands(standing: PairStanding) -> (RunState, u8, Option<PairFailure>) {
+fn stands(status: PairStatus) -> (RunState, u8, Option<PairFailure>) {
     (
-        standing.pair.run(),
-        standing.pair.iteration(),
-        standing.pair.failure(),
+        status.pair.run(),
+        status.pair.iteration(),
+        status.pair.failure(),
     )
 }
 
@@ -110,13 +110,13 @@ const DECLINED: &str = "decision_invalid";
 #[test]
 fn a_pair_goes_through_its_states_and_is_forgotten_when_it_is_over() {
     let mut table = opened();
-    let standing = table.steps([
+    let status = table.steps([
         PairStep::Began(1),
         ended(1, Signal::Done),
         PairStep::Began(2),
     ]);
-    assert_eq!(stands(standing), (RunState::Reviewing, 1, None));
-    assert_eq!((standing.ms_left, standing.turns_left), (19_000, Some(29)));
+    assert_eq!(stands(status), (RunState::Reviewing, 1, None));
+    assert_eq!((status.ms_left, status.turns_left), (19_000, Some(29)));
     let over = table.steps([ended(2, Signal::Pass)]);
     assert_eq!(stands(over), (RunState::Complete, 1, None));
     assert!(table.state.pair(&id()).is_none());
@@ -244,9 +244,9 @@ fn what_is_used_up_ends_a_pair_but_takes_no_approval_back() {
         run: used(1, u64::from(SECONDS) * 1_000, 0),
     };
     let mut table = opened();
-    let standing = table.steps([PairStep::Began(1), spent(Signal::Done)]);
+    let status = table.steps([PairStep::Began(1), spent(Signal::Done)]);
     assert_eq!(
-        stands(standing),
+        stands(status),
         (RunState::Failed, 1, Some(PairFailure::BudgetSpent))
     );
     let mut table = opened();
@@ -263,13 +263,13 @@ fn what_is_used_up_ends_a_pair_but_takes_no_approval_back() {
         signal: Signal::Pass,
         run: used(2, u64::from(SECONDS) * 1_000, 0),
     };
-    let standing = table.steps([
+    let status = table.steps([
         PairStep::Began(1),
         ended(1, Signal::Done),
         PairStep::Began(2),
         pass,
     ]);
-    assert_eq!(standing.pair.run(), RunState::Complete);
+    assert_eq!(status.pair.run(), RunState::Complete);
 }
 
 #[test]
@@ -282,9 +282,9 @@ fn an_interrupted_pair_goes_on_where_it_stood_with_what_was_left() {
         crashed(2),
         PairStep::Began(3),
     ]);
-    let standing = table.steps([interrupted(Some(used(3, 2_000, 4)))]);
+    let status = table.steps([interrupted(Some(used(3, 2_000, 4)))]);
     assert_eq!(
-        stands(standing),
+        stands(status),
         (RunState::Failed, 1, Some(PairFailure::Interrupted))
     );
     assert_eq!(table.step(PairStep::Began(4)), Err(DECLINED.to_owned()));
@@ -310,9 +310,9 @@ fn what_a_person_lets_rest_is_over_and_what_it_asked_is_a_persons() {
         "it goes on"
     );
     table.steps([interrupted(Some(used(2, 1, 0)))]);
-    let standing = table.steps([PairStep::Dropped]);
+    let status = table.steps([PairStep::Dropped]);
     assert_eq!(
-        stands(standing),
+        stands(status),
         (RunState::Failed, 1, Some(PairFailure::Interrupted))
     );
     assert_eq!(
@@ -365,7 +365,7 @@ fn a_pass_counts_only_where_the_gate_approved() {
 }
 
 /// Opens a pair over an existing review, for this pull request or for none, up to its reviewer's turn.
-fn opened_over(table: &mut Table, pr: Option<&str>) -> PairStanding {
+fn opened_over(table: &mut Table, pr: Option<&str>) -> PairStatus {
     let pr = pr.map(|pr| pr.parse().expect("a number"));
     let setup = PairSetup { pr, ..setup(true) };
     table.steps([
@@ -389,8 +389,8 @@ fn a_pair_answers_for_what_its_author_asked_since_or_for_the_pull_request_it_nam
         let mut table = Table::default();
         assert_eq!(table.request(), ok("reviewing"));
         opened_over(&mut table, pr);
-        let standing = table.steps([ended(2, Signal::Pass)]);
-        assert_eq!(stands(standing), over, "{pr:?}");
+        let status = table.steps([ended(2, Signal::Pass)]);
+        assert_eq!(stands(status), over, "{pr:?}");
         assert_eq!(table.review().phase.word(), "reviewing", "{pr:?}");
     }
     // A pair does not escalate reviews that it does not answer for.
@@ -467,8 +467,8 @@ fn a_pass_over_threads_that_the_author_left_ends_the_pair_at_once() {
     };
     // The feedback and the PASS come from one run: the author had no turn yet.
     let mut table = fixing();
-    let standing = table.steps([ended(2, Signal::Pass)]);
-    assert_eq!(stands(standing), (RunState::Working, 2, None));
+    let status = table.steps([ended(2, Signal::Pass)]);
+    assert_eq!(stands(status), (RunState::Working, 2, None));
     // Its whole turn is over, and the threads are unchanged.
     let over = table.steps([
         PairStep::Began(3),
@@ -482,23 +482,23 @@ fn a_pass_over_threads_that_the_author_left_ends_the_pair_at_once() {
     );
     // A reviewer with something to say continues, and so does a review that the author moved.
     let mut table = fixing();
-    let standing = table.steps([
+    let status = table.steps([
         ended(2, Signal::None),
         PairStep::Began(3),
         ended(3, Signal::Done),
         PairStep::Began(4),
         ended(4, Signal::None),
     ]);
-    assert_eq!(stands(standing), (RunState::Working, 3, None));
+    assert_eq!(stands(status), (RunState::Working, 3, None));
     let mut table = fixing();
     table.steps([ended(2, Signal::None), PairStep::Began(3)]);
     assert_eq!(table.addressed(1, &["F-001"]), ok("addressed"));
-    let standing = table.steps([
+    let status = table.steps([
         ended(3, Signal::Done),
         PairStep::Began(4),
         ended(4, Signal::Pass),
     ]);
-    assert_eq!(stands(standing), (RunState::Working, 3, None));
+    assert_eq!(stands(status), (RunState::Working, 3, None));
 }
 
 #[test]
@@ -508,8 +508,8 @@ fn a_review_that_came_to_a_person_ends_the_pair_and_an_older_one_does_not() {
         table.feedback_with(1, "escalation: a person should look", "F-001 P1 open"),
         ok("escalated")
     );
-    let standing = table.steps([ended(2, Signal::None)]);
-    assert_eq!(standing.pair.failure(), Some(PairFailure::WithAPerson));
+    let status = table.steps([ended(2, Signal::None)]);
+    assert_eq!(status.pair.failure(), Some(PairFailure::WithAPerson));
     let mut table = Table::default();
     assert_eq!(table.request(), ok("reviewing"));
     assert_eq!(
@@ -662,7 +662,7 @@ proptest! {
         let mut table = opened();
         let mut runs = 0_u16;
         for end in ends {
-            let open = table.state.pair(&id()).map(|open| open.standing.pair);
+            let open = table.state.pair(&id()).map(|open| open.status.pair);
             if open.as_ref().is_none_or(|pair: &Pair| pair.run().is_terminal()) {
                 break;
             }

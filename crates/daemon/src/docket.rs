@@ -342,9 +342,9 @@ impl Docket {
         }
     }
 
-    /// Passes on a hint about a file if its agent is on the roll; a sweep finds the other files.
+    /// Passes on a hint about a file if its agent is known; a sweep finds the other files.
     pub(crate) fn hint(&mut self, agent: &str, file: &FileName, hint: Hint) {
-        if on_the_roll(self.agents(), agent).is_some() {
+        if find_agent(self.agents(), agent).is_some() {
             self.intake.hint(agent, file, hint);
         }
     }
@@ -357,8 +357,8 @@ impl Docket {
         moment: Moment,
     ) -> Result<NextStep, SpoolError> {
         let agents = Arc::clone(self.agents());
-        let Some(outbox) = on_the_roll(&agents, &found.agent) else {
-            // The agent left the roll after the last sweep. The next sweep drops its files, or finds the agent again.
+        let Some(outbox) = find_agent(&agents, &found.agent) else {
+            // The agent left after the last sweep. The next sweep drops its files, or finds the agent again.
             let at = moment.mono.saturating_add(RETRY_MS);
             return Ok(NextStep::LookAgain { at });
         };
@@ -506,7 +506,7 @@ impl Docket {
         }
     }
 
-    /// Forgets files that disappeared from their outboxes between two looks, and files of agents that left the roll.
+    /// Forgets files that disappeared from their outboxes between two looks, and files of agents that left.
     pub(crate) fn forget_gone(&mut self) {
         let Self {
             intake,
@@ -546,7 +546,7 @@ impl Docket {
 }
 
 /// Finds the agent of this name among `agents`, which are sorted.
-pub(crate) fn on_the_roll<'a>(agents: &'a [AgentName], name: &str) -> Option<&'a AgentName> {
+pub(crate) fn find_agent<'a>(agents: &'a [AgentName], name: &str) -> Option<&'a AgentName> {
     agents
         .binary_search_by(|agent| agent.as_str().cmp(name))
         .ok()

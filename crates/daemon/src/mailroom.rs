@@ -228,7 +228,7 @@ impl Mailroom {
             meter: Meter::start(),
             checkpoint_began: Duration::ZERO,
         };
-        mailroom.call_the_roll(StepEnd(None))?;
+        mailroom.find_agents(StepEnd(None))?;
         // A start without a snapshot has needed several times what serving needs.
         os_calls::give_back_memory();
         Ok((mailroom, opened.recovery))

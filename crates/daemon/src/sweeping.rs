@@ -33,9 +33,9 @@ pub(crate) struct Sweeping {
     pub(crate) begun: u64,
     pub(crate) ended: u64,
     going: Option<Round>,
-    /// Agents on the roll whose outbox was missing.
+    /// Known agents whose outbox was missing.
     doubtful: BTreeSet<AgentName>,
-    /// Agents on the roll that may lack mailboxes; making them costs a sync each.
+    /// Known agents that may lack mailboxes; making them costs a sync each.
     incomplete: Vec<AgentName>,
     /// The number of outboxes that the last round could not list.
     pub(crate) unlisted: usize,
@@ -169,7 +169,7 @@ impl Sweeping {
 
     /// The agents that have a mailbox now; `before` are those of the last round. If the time runs out, the next round
     /// adds the other new ones.
-    pub(crate) fn roll(
+    pub(crate) fn agents(
         &mut self,
         root: &Path,
         before: &[AgentName],

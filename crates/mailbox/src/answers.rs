@@ -12,7 +12,11 @@ use crate::my_reviews::{Move, MyReview};
 
 /// True if this is the verdict its reader waits for: feedback, an lgtm or a notice of the daemon about a review. False
 /// for a message that the reader has answered, and for the refusal of its own message while another agent has to move.
-pub fn is_verdict(letter: &MailboxEntry, me: &AgentName, bag: &AgentMailboxes) -> io::Result<bool> {
+pub fn is_verdict(
+    letter: &MailboxEntry,
+    me: &AgentName,
+    mailboxes: &AgentMailboxes,
+) -> io::Result<bool> {
     let is_one = match letter.kind.as_deref().and_then(MessageType::from_word) {
         Some(MessageType::Review(ReviewKind::Feedback | ReviewKind::Lgtm)) => true,
         Some(
@@ -24,7 +28,7 @@ pub fn is_verdict(letter: &MailboxEntry, me: &AgentName, bag: &AgentMailboxes) -
                 && !leaves_waiting(letter, me)
         }
     };
-    Ok(is_one && !is_answered(letter, bag)?)
+    Ok(is_one && !is_answered(letter, mailboxes)?)
 }
 
 /// True if this is a refusal after which another agent has to move, so that the verdict is still to come.
@@ -56,7 +60,7 @@ pub fn tells_of(letter: &MailboxEntry, refusal: &Report) -> bool {
 }
 
 /// True if the reader has since sent a request or a report of fixes for that pull request.
-fn is_answered(letter: &MailboxEntry, bag: &AgentMailboxes) -> io::Result<bool> {
+fn is_answered(letter: &MailboxEntry, mailboxes: &AgentMailboxes) -> io::Result<bool> {
     let (Some(pr), Some(arrived)) = (&letter.pr, letter.arrived) else {
         return Ok(false);
     };
@@ -66,7 +70,7 @@ fn is_answered(letter: &MailboxEntry, bag: &AgentMailboxes) -> io::Result<bool> 
             [Some(ReviewKind::Request), Some(ReviewKind::Addressed)].contains(&kind)
                 && sent.is_about(pr)
         };
-        if bag.since(place, arrived)?.iter().any(is_answer) {
+        if mailboxes.since(place, arrived)?.iter().any(is_answer) {
             return Ok(true);
         }
     }
@@ -75,7 +79,11 @@ fn is_answered(letter: &MailboxEntry, bag: &AgentMailboxes) -> io::Result<bool> 
 
 /// True if the reader has dealt with a message that is still in its inbox: its answer was accepted, according to the
 /// reviews and the agent's own `sent/`.
-pub fn is_dealt_with(letter: &MailboxEntry, reviews: &[MyReview], bag: &AgentMailboxes) -> bool {
+pub fn is_dealt_with(
+    letter: &MailboxEntry,
+    reviews: &[MyReview],
+    mailboxes: &AgentMailboxes,
+) -> bool {
     let owes = |role: &str| {
         let is_own = |mine: &&MyReview| letter.is_about(&mine.pr);
         let mut own = reviews.iter().filter(is_own);
@@ -85,7 +93,9 @@ pub fn is_dealt_with(letter: &MailboxEntry, reviews: &[MyReview], bag: &AgentMai
         Some(MessageType::Review(ReviewKind::Request | ReviewKind::Addressed)) => !owes("reviewer"),
         Some(MessageType::Review(ReviewKind::Feedback)) => !owes("author"),
         Some(MessageType::Text(TextKind::Question | TextKind::TaskRequest)) => {
-            let sent = letter.arrived.map(|at| bag.since(MailboxPlace::Sent, at));
+            let sent = letter
+                .arrived
+                .map(|at| mailboxes.since(MailboxPlace::Sent, at));
             let mut sent = sent.and_then(Result::ok).into_iter().flatten();
             sent.any(|sent| sent.parent_message_id.is_some() && sent.parent_message_id == letter.id)
         }
@@ -94,8 +104,8 @@ pub fn is_dealt_with(letter: &MailboxEntry, reviews: &[MyReview], bag: &AgentMai
 }
 
 /// Finds the daemon's notice in the inbox that this message was refused.
-pub fn refusal_notice(bag: &AgentMailboxes, id: &str) -> io::Result<Option<MailboxEntry>> {
-    let letters = bag.messages(MailboxPlace::Inbox)?;
+pub fn refusal_notice(mailboxes: &AgentMailboxes, id: &str) -> io::Result<Option<MailboxEntry>> {
+    let letters = mailboxes.messages(MailboxPlace::Inbox)?;
     Ok(letters.into_iter().find(|letter| {
         letter.from.as_deref() == Some(DAEMON) && letter.parent_message_id.as_deref() == Some(id)
     }))
@@ -104,7 +114,7 @@ pub fn refusal_notice(bag: &AgentMailboxes, id: &str) -> io::Result<Option<Mailb
 /// The messages in the inbox or taken that a message of this type answers: its parent, and what asked for it in the
 /// same review.
 pub fn answered(
-    bag: &AgentMailboxes,
+    mailboxes: &AgentMailboxes,
     kind: MessageType,
     pr: Option<&PrNumber>,
     parent: Option<&str>,
@@ -123,8 +133,8 @@ pub fn answered(
         let is_asked = kind.is_some_and(|kind| asked.contains(&kind));
         is_parent || (is_asked && is_about(letter))
     };
-    let mut letters = bag.messages(MailboxPlace::Taken)?;
-    letters.extend(bag.messages(MailboxPlace::Inbox)?);
+    let mut letters = mailboxes.messages(MailboxPlace::Taken)?;
+    letters.extend(mailboxes.messages(MailboxPlace::Inbox)?);
     letters.retain(is_answered);
     Ok(letters)
 }

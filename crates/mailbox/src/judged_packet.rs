@@ -158,8 +158,8 @@ mod tests {
         let text = format!("id: m-1\nrelated_packet: {PACKET}\n");
         std::fs::write(root.join("agents/claude/inbox/m.yaml"), &text).expect("a message");
         let shown = || {
-            let bag = AgentMailboxes::new(root, &claude);
-            let letters = bag.messages(MailboxPlace::Inbox).expect("a list");
+            let mailboxes = AgentMailboxes::new(root, &claude);
+            let letters = mailboxes.messages(MailboxPlace::Inbox).expect("a list");
             let (packet, alert) = of(root, &letters[0]);
             (packet, alert.map(|alert| alert.code))
         };
@@ -214,8 +214,8 @@ mod tests {
         for path in ["settled.toml", "packets/../settled.toml", "/etc/hostname"] {
             let text = format!("id: m-1\nrelated_packet: {path}\n");
             std::fs::write(root.join("agents/claude/inbox/m.yaml"), text).expect("a message");
-            let bag = AgentMailboxes::new(root, &claude);
-            let letters = bag.messages(MailboxPlace::Inbox).expect("a list");
+            let mailboxes = AgentMailboxes::new(root, &claude);
+            let letters = mailboxes.messages(MailboxPlace::Inbox).expect("a list");
             let (text, alert) = of(root, &letters[0]);
             assert_eq!(text, None, "{path}");
             assert_eq!(

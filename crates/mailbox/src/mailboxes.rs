@@ -480,8 +480,8 @@ mod tests {
         for name in [".hidden.yaml", "a.report.yaml", "a.tmp"] {
             std::fs::write(inbox.join(name), "id: m-2\n").expect("a file");
         }
-        let bag = AgentMailboxes::new(root.path(), &"codex".parse().expect("a name"));
-        let letters = bag.messages(MailboxPlace::Inbox).expect("a list");
+        let mailboxes = AgentMailboxes::new(root.path(), &"codex".parse().expect("a name"));
+        let letters = mailboxes.messages(MailboxPlace::Inbox).expect("a list");
         assert_eq!(letters.len(), 2);
         let of = |name: &str| {
             letters
@@ -509,8 +509,8 @@ mod tests {
         let inbox = root.path().join("agents/codex/inbox");
         std::fs::create_dir_all(&inbox).expect("an inbox");
         std::fs::write(inbox.join("m.yaml"), "id: m-1\nrelated_pr: '0086'\n").expect("a file");
-        let bag = AgentMailboxes::new(root.path(), &"codex".parse().expect("a name"));
-        let letters = bag.messages(MailboxPlace::Inbox).expect("a list");
+        let mailboxes = AgentMailboxes::new(root.path(), &"codex".parse().expect("a name"));
+        let letters = mailboxes.messages(MailboxPlace::Inbox).expect("a list");
         let is_about = |pr| letters[0].is_about(&PrNumber::new(pr).expect("a number"));
         assert!(is_about("86") && !is_about("860"));
         let json = serde_json::to_value(&letters[0]).expect("JSON");
@@ -524,8 +524,8 @@ mod tests {
         std::fs::create_dir_all(&inbox).expect("an inbox");
         let name = std::os::unix::ffi::OsStrExt::from_bytes(b"\xff.yaml");
         std::fs::write(inbox.join::<&std::ffi::OsStr>(name), "id: m-1\n").expect("a message");
-        let bag = AgentMailboxes::new(root.path(), &"codex".parse().expect("a name"));
-        let letters = bag.messages(MailboxPlace::Inbox).expect("a list");
+        let mailboxes = AgentMailboxes::new(root.path(), &"codex".parse().expect("a name"));
+        let letters = mailboxes.messages(MailboxPlace::Inbox).expect("a list");
         let json = serde_json::to_value(&letters).expect("every path is JSON");
         let path = json[0]["path"].as_str().expect("a text");
         assert!(path.ends_with("/inbox/%FF.yaml"), "{path}");
@@ -544,8 +544,8 @@ mod tests {
         }
         std::os::unix::fs::symlink("long.yaml", inbox.join("link.yaml")).expect("a link");
         std::os::unix::net::UnixListener::bind(inbox.join("socket.yaml")).expect("a socket");
-        let bag = AgentMailboxes::new(root.path(), &"codex".parse().expect("a name"));
-        let letters = bag.messages(MailboxPlace::Inbox).expect("a list");
+        let mailboxes = AgentMailboxes::new(root.path(), &"codex".parse().expect("a name"));
+        let letters = mailboxes.messages(MailboxPlace::Inbox).expect("a list");
         let longer = letters.iter().find(|letter| letter.is("longer.yaml"));
         let why = longer.and_then(|letter| letter.unreadable.as_deref());
         let expected = "it is not a regular file of at most";
@@ -586,19 +586,20 @@ mod tests {
             file.and_then(|file| file.set_modified(time))
                 .expect("a time");
         }
-        let bag = AgentMailboxes::new(root.path(), &"codex".parse().expect("a name"));
+        let mailboxes = AgentMailboxes::new(root.path(), &"codex".parse().expect("a name"));
         let names = |letters: Vec<MailboxEntry>| {
             let names: Vec<String> = letters.iter().map(MailboxEntry::name).collect();
             names.concat()
         };
         let some = |at_most| {
-            bag.first_messages(MailboxPlace::Inbox, at_most)
+            mailboxes
+                .first_messages(MailboxPlace::Inbox, at_most)
                 .expect("an inbox")
         };
         assert_eq!(names(some(9).0), "dcab");
         assert_eq!((names(some(2).0), some(2).1), ("ab".to_owned(), 4));
         assert_eq!(
-            names(bag.newest(MailboxPlace::Inbox, 2).expect("an inbox")),
+            names(mailboxes.newest(MailboxPlace::Inbox, 2).expect("an inbox")),
             "ad"
         );
     }
@@ -607,9 +608,9 @@ mod tests {
     fn a_message_is_found_by_its_id_however_it_is_spelled_and_its_file_named() {
         let root = tempfile::tempdir().expect("a directory");
         let me = "codex".parse().expect("a name");
-        let bag = AgentMailboxes::new(root.path(), &me);
-        let inbox = bag.directory(MailboxPlace::Inbox);
-        let taken = bag.directory(MailboxPlace::Taken);
+        let mailboxes = AgentMailboxes::new(root.path(), &me);
+        let inbox = mailboxes.directory(MailboxPlace::Inbox);
+        let taken = mailboxes.directory(MailboxPlace::Taken);
         std::fs::create_dir_all(&taken).expect("mailboxes");
         for (path, text) in [
             (inbox.join("r-1.yaml"), "id: r-2\ntype: review_request\n"),
@@ -629,7 +630,7 @@ mod tests {
         }
         let file = |places: &[MailboxPlace], id: &str| {
             let id = id.parse().expect("an id");
-            let found = bag.with_id(places, &id, MessageType::Review(ReviewKind::Request));
+            let found = mailboxes.with_id(places, &id, MessageType::Review(ReviewKind::Request));
             found.map(|entry| entry.path)
         };
         let all = [
@@ -650,22 +651,22 @@ mod tests {
         let root = tempfile::tempdir().expect("a directory");
         let inbox = root.path().join("agents/codex/inbox");
         std::fs::create_dir_all(&inbox).expect("an inbox");
-        let bag = AgentMailboxes::new(root.path(), &"codex".parse().expect("a name"));
+        let mailboxes = AgentMailboxes::new(root.path(), &"codex".parse().expect("a name"));
         for name in ["m.yaml", "m.2.yaml", "m.3.yaml"] {
             std::fs::write(inbox.join("m.yaml"), "id: m-1\n").expect("a message");
-            let letter = bag
+            let letter = mailboxes
                 .messages(MailboxPlace::Inbox)
                 .expect("an inbox")
                 .remove(0);
-            let taken = bag.take(&letter).expect("it can be taken");
+            let taken = mailboxes.take(&letter).expect("it can be taken");
             assert_eq!(taken, inbox.join("taken").join(name));
-            let again = bag.take(&letter);
+            let again = mailboxes.take(&letter);
             assert!(matches!(again, Err(MoveError::Gone(_))), "{again:?}");
         }
         assert_eq!(numbered(Path::new("m"), 2), "m.2");
-        let taken = bag.find("m-1").expect("mailboxes").remove(0);
+        let taken = mailboxes.find("m-1").expect("mailboxes").remove(0);
         std::fs::write(root.path().join("agents/codex/archive"), "").expect("a file");
-        let failed = bag.put_away(&taken);
+        let failed = mailboxes.put_away(&taken);
         assert!(matches!(failed, Err(MoveError::Io { .. })), "{failed:?}");
     }
 

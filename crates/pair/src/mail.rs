@@ -56,8 +56,8 @@ pub(super) fn drain(
         what: format!("the mail of {agent}"),
         source,
     };
-    let bag = AgentMailboxes::new(root, agent);
-    let (letters, _) = bag
+    let mailboxes = AgentMailboxes::new(root, agent);
+    let (letters, _) = mailboxes
         .first_messages(MailboxPlace::Inbox, DRAINED_MAX + others.len())
         .map_err(failed)?;
     let is_others = |letter: &MailboxEntry| {
@@ -82,7 +82,7 @@ pub(super) fn drain(
             let name = format!("{:03}-{digest}.yaml", there.len() + 1);
             places::write(&into.join(name), &letter.text).map_err(failed)?;
         }
-        match bag.take(&letter) {
+        match mailboxes.take(&letter) {
             // If it is gone, another reader took it first.
             Ok(_) | Err(MoveError::Gone(_)) => {}
             Err(MoveError::Io { source, .. }) => return Err(failed(source)),

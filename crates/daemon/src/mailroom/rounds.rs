@@ -7,7 +7,7 @@ use message_schema::id::AgentName;
 use spool::SpoolError;
 
 use super::Mailroom;
-use crate::docket::on_the_roll;
+use crate::docket::find_agent;
 use crate::metrics::TimedTask;
 use crate::step::{BeforeListing, StepEnd};
 use crate::sweeping::OutboxStep;
@@ -56,7 +56,7 @@ impl Mailroom {
         if self.sweeping.begins() {
             self.spool
                 .still_there()
-                .and_then(|()| self.call_the_roll(end))
+                .and_then(|()| self.find_agents(end))
                 .inspect_err(|_| self.sweeping.unlisted = self.docket.agents().len().max(1))?;
             let agents = Arc::clone(self.docket.agents());
             self.sweeping.begin(agents, began.elapsed());
@@ -79,17 +79,19 @@ impl Mailroom {
         let agents = Arc::clone(self.docket.agents());
         self.docket
             .intake
-            .keep(&|agent| on_the_roll(&agents, agent).is_some());
+            .keep(&|agent| find_agent(&agents, agent).is_some());
         self.docket.forget_gone();
         self.check_alert_conditions();
         self.waits.sweep_ended(&self.docket.intake);
         self.meter.took(TimedTask::Sweep, took);
     }
 
-    /// Puts every agent that has a mailbox on the roll. If the time runs out, the next round adds the other new ones.
-    pub(super) fn call_the_roll(&mut self, end: StepEnd) -> Result<(), SpoolError> {
-        let agents = self.sweeping.roll(&self.root, self.docket.agents(), end)?;
-        let agents = self.shared_roll(agents);
+    /// Finds every agent that has a mailbox. If the time runs out, the next round adds the other new ones.
+    pub(super) fn find_agents(&mut self, end: StepEnd) -> Result<(), SpoolError> {
+        let agents = self
+            .sweeping
+            .agents(&self.root, self.docket.agents(), end)?;
+        let agents = self.shared_agents(agents);
         if agents != **self.docket.agents() {
             self.docket.reconfigure(&self.config, agents.into());
         }

@@ -68,8 +68,8 @@ impl Mailroom {
         SharedLedger::reads(self.shared.as_ref(), agent)
     }
 
-    /// The roll of a shared workspace: the fleet's agents, whether or not they have a mailbox on this host.
-    pub(super) fn shared_roll(&self, here: Vec<AgentName>) -> Vec<AgentName> {
+    /// The agents of a shared workspace: the fleet's agents, whether or not they have a mailbox on this host.
+    pub(super) fn shared_agents(&self, here: Vec<AgentName>) -> Vec<AgentName> {
         match &self.shared {
             Some(shared) => shared.sharing.fleet.agents().cloned().collect(),
             None => here,
@@ -211,7 +211,7 @@ impl Mailroom {
         Ok(self.record_event(&Event::Host(change.clone()), order, moment)?)
     }
 
-    /// Folds a committed record of hosts and puts the agents they have now on the roll.
+    /// Folds a committed record of hosts and takes over the agents they have now.
     pub(super) fn note_host(&mut self, entry: &Committed, record: &Record) {
         let Some(shared) = &mut self.shared else {
             return;

@@ -10,7 +10,7 @@ use workspace::clock::Moment;
 use workspace::error::chain;
 
 use super::{Daemon, SWEEP_MS};
-use crate::docket::on_the_roll;
+use crate::docket::find_agent;
 use crate::schedule::Duty;
 
 /// The pause between two sweeps is this many times as long as a sweep, up to the maximum below, in milliseconds.
@@ -84,7 +84,7 @@ impl Daemon<'_> {
     fn swept(&mut self) {
         let agents = self.mailroom.agents();
         self.outboxes
-            .retain(|_, agent| on_the_roll(agents, agent).is_some());
+            .retain(|_, agent| find_agent(agents, agent).is_some());
         if let Some(ready) = self.ready.take() {
             ready(&self.mailroom);
             self.supervisor.ready(&self.mailroom.status_line());

@@ -89,7 +89,7 @@ fn a_message_to_an_agent_that_a_step_has_not_reached_is_accepted() {
 }
 
 #[test]
-fn agents_that_come_and_go_are_on_the_roll_after_the_next_sweep() {
+fn agents_that_come_and_go_are_known_after_the_next_sweep() {
     let room = many(3);
     let mut mailroom = Mailroom::open(room.root()).expect("a start").0;
     let names = |mailroom: &Mailroom| mailroom.agents().len();

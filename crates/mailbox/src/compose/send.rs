@@ -105,13 +105,13 @@ impl Posting<'_> {
     /// Archives the daemon's notice of a refusal, because the sender reads the report now. The notice arrives after the
     /// message is in `dead_letter/`, so this may take a moment.
     fn put_notice_away(&self) {
-        let bag = AgentMailboxes::new(self.root, self.agent);
+        let mailboxes = AgentMailboxes::new(self.root, self.agent);
         let start = Instant::now();
         while start.elapsed() < NOTICE_PATIENCE {
-            match answers::refusal_notice(&bag, self.id.as_str()) {
+            match answers::refusal_notice(&mailboxes, self.id.as_str()) {
                 Ok(Some(notice)) => {
                     // If another worker took the notice, that one deals with it.
-                    let _ = bag.put_away(&notice);
+                    let _ = mailboxes.put_away(&notice);
                     return;
                 }
                 Ok(None) => std::thread::sleep(Duration::from_millis(10)),

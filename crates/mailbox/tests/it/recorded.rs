@@ -58,7 +58,7 @@ fn each_mailbox_lists_its_messages_and_what_they_answer() {
     let mut text = String::new();
     for name in AGENTS {
         let me = agent(name);
-        let bag = AgentMailboxes::new(root.path(), &me);
+        let mailboxes = AgentMailboxes::new(root.path(), &me);
         let (index, _) = LedgerIndex::read(root.path()).expect("a ledger");
         let reviews = my_reviews::of(index.state(), &me);
         for place in [
@@ -68,10 +68,10 @@ fn each_mailbox_lists_its_messages_and_what_they_answer() {
             MailboxPlace::Sent,
             MailboxPlace::DeadLetter,
         ] {
-            for letter in bag.messages(place).expect("a mailbox") {
+            for letter in mailboxes.messages(place).expect("a mailbox") {
                 let file = letter.path.file_name().expect("a name").to_string_lossy();
-                let is_verdict = answers::is_verdict(&letter, &me, &bag).expect("mailboxes");
-                let is_dealt_with = answers::is_dealt_with(&letter, &reviews, &bag);
+                let is_verdict = answers::is_verdict(&letter, &me, &mailboxes).expect("mailboxes");
+                let is_dealt_with = answers::is_dealt_with(&letter, &reviews, &mailboxes);
                 writeln!(
                     text,
                     "{name} {place:?} {file}: verdict {is_verdict}, dealt with {is_dealt_with}"
@@ -87,30 +87,41 @@ fn each_mailbox_lists_its_messages_and_what_they_answer() {
 #[test]
 fn mail_is_found_by_name_and_id_and_taken_and_put_away() {
     let root = workspace();
-    let bag = AgentMailboxes::new(root.path(), &agent("codex"));
+    let mailboxes = AgentMailboxes::new(root.path(), &agent("codex"));
     for what in ["req-86-2", "req-86-2.yaml"] {
-        assert_eq!(bag.find(what).expect("mailboxes").len(), 1, "{what}");
+        assert_eq!(mailboxes.find(what).expect("mailboxes").len(), 1, "{what}");
     }
-    assert!(bag.find("req").expect("mailboxes").is_empty());
-    let inbox = || bag.names(MailboxPlace::Inbox).expect("an inbox").len();
+    assert!(mailboxes.find("req").expect("mailboxes").is_empty());
+    let inbox = || {
+        mailboxes
+            .names(MailboxPlace::Inbox)
+            .expect("an inbox")
+            .len()
+    };
     let before = inbox();
-    let letter = bag.find("req-86-2").expect("mailboxes").remove(0);
-    assert!(bag.take(&letter).expect("it can be taken").is_file());
-    let taken = bag.find("req-86-2").expect("mailboxes").remove(0);
+    let letter = mailboxes.find("req-86-2").expect("mailboxes").remove(0);
+    assert!(mailboxes.take(&letter).expect("it can be taken").is_file());
+    let taken = mailboxes.find("req-86-2").expect("mailboxes").remove(0);
     assert_eq!((taken.place, inbox()), (MailboxPlace::Taken, before - 1));
-    assert!(bag.put_away(&taken).expect("it can be archived").is_file());
-    let archived = bag.find("req-86-2").expect("mailboxes").remove(0);
+    assert!(
+        mailboxes
+            .put_away(&taken)
+            .expect("it can be archived")
+            .is_file()
+    );
+    let archived = mailboxes.find("req-86-2").expect("mailboxes").remove(0);
     assert_eq!(archived.place, MailboxPlace::Archive);
     let some = |most| {
-        bag.newest(MailboxPlace::Inbox, most)
+        mailboxes
+            .newest(MailboxPlace::Inbox, most)
             .expect("an inbox")
             .len()
     };
     assert_eq!((some(1), some(100)), (1, before - 1));
-    let notice = answers::refusal_notice(&bag, "fb-86-2").expect("an inbox");
+    let notice = answers::refusal_notice(&mailboxes, "fb-86-2").expect("an inbox");
     assert!(notice.is_some_and(|notice| notice.from.as_deref() == Some("settled")));
     assert!(
-        answers::refusal_notice(&bag, "req-86")
+        answers::refusal_notice(&mailboxes, "req-86")
             .expect("an inbox")
             .is_none()
     );
@@ -549,8 +560,8 @@ fn a_new_blocker_in_a_fix_is_for_later_and_hinders_no_lgtm() {
 #[test]
 fn a_refused_message_is_dismissed_with_its_report_and_a_report_alone_as_well() {
     let root = workspace();
-    let bag = AgentMailboxes::new(root.path(), &agent("codex"));
-    let place = |place| bag.directory(place);
+    let mailboxes = AgentMailboxes::new(root.path(), &agent("codex"));
+    let place = |place| mailboxes.directory(place);
     let kept = |name: &str| {
         let is_there = |of| u8::from(place(of).join(name).exists());
         (
@@ -558,13 +569,13 @@ fn a_refused_message_is_dismissed_with_its_report_and_a_report_alone_as_well() {
             is_there(MailboxPlace::Archive),
         )
     };
-    let dismissed = bag.dismiss(Some("fb-86-2.yaml"), "fb-86-2.report.yaml");
+    let dismissed = mailboxes.dismiss(Some("fb-86-2.yaml"), "fb-86-2.report.yaml");
     assert_eq!(dismissed.expect("they can be moved").len(), 2);
     for name in ["fb-86-2.yaml", "fb-86-2.report.yaml"] {
         assert_eq!(kept(name), (0, 1), "{name}");
     }
     fs::remove_file(place(MailboxPlace::DeadLetter).join("fb-86.yaml")).expect("it is there");
-    let dismissed = bag.dismiss(Some("fb-86.yaml"), "fb-86.report.yaml");
+    let dismissed = mailboxes.dismiss(Some("fb-86.yaml"), "fb-86.report.yaml");
     let report = place(MailboxPlace::Archive).join("fb-86.report.yaml");
     assert_eq!(dismissed.expect("it can be moved"), [report]);
 }
@@ -613,9 +624,9 @@ fn an_omission_is_one_line_with_what_is_legal() {
 #[test]
 fn as_many_messages_are_read_as_are_asked_for_and_those_since_an_instant() {
     let root = workspace();
-    let bag = AgentMailboxes::new(root.path(), &agent("codex"));
+    let mailboxes = AgentMailboxes::new(root.path(), &agent("codex"));
     let first = |most| {
-        let (some, count) = bag
+        let (some, count) = mailboxes
             .first_messages(MailboxPlace::Inbox, most)
             .expect("an inbox");
         (some.len(), count)
@@ -625,11 +636,12 @@ fn as_many_messages_are_read_as_are_asked_for_and_those_since_an_instant() {
         [(0, 6), (5, 6), (6, 6), (6, 6)]
     );
     let since = |instant| {
-        bag.since(MailboxPlace::Inbox, instant)
+        mailboxes
+            .since(MailboxPlace::Inbox, instant)
             .expect("an inbox")
             .len()
     };
-    let finished = bag.find("a-86").expect("mailboxes").remove(0).arrived;
+    let finished = mailboxes.find("a-86").expect("mailboxes").remove(0).arrived;
     let finished = finished.expect("a time");
     assert_eq!(since(finished - Duration::from_secs(1)), 6);
     assert_eq!(since(finished), 0);

@@ -456,8 +456,8 @@ fn a_response_is_for_the_request_that_its_reviewer_has_read() {
     note("req-87", "87", "claude");
     note("req-85", "86", "gemini");
     assert_eq!(instead(None), None, "these are other reviews");
-    let bag = AgentMailboxes::new(root, &codex);
-    for letter in bag.messages(MailboxPlace::Inbox).expect("an inbox") {
+    let mailboxes = AgentMailboxes::new(root, &codex);
+    for letter in mailboxes.messages(MailboxPlace::Inbox).expect("an inbox") {
         if letter.id.as_deref() != Some("req-86-2") {
             shown::note_letter(root, &codex, &letter);
         }
@@ -572,10 +572,10 @@ fn without_the_ledger_the_newest_brief_that_is_not_answered_is_the_request() {
 #[test]
 fn a_message_answers_its_parent_and_what_asked_for_it_in_the_same_review() {
     let root = workspace();
-    let bag = |name: &str| AgentMailboxes::new(root.path(), &agent(name));
+    let mailboxes = |name: &str| AgentMailboxes::new(root.path(), &agent(name));
     let answered = |me: &str, word: &str, number: Option<&str>, parent: Option<&str>| {
         let number = number.map(pr);
-        let found = answers::answered(&bag(me), kind(word), number.as_ref(), parent);
+        let found = answers::answered(&mailboxes(me), kind(word), number.as_ref(), parent);
         let mut names: Vec<String> = found
             .expect("mailboxes")
             .iter()
@@ -608,10 +608,10 @@ fn a_message_that_came_before_its_answer_was_sent_is_dealt_with() {
     let root = workspace();
     let boxes = Boxes(root.path().join("agents/claude"));
     let me = agent("claude");
-    let bag = AgentMailboxes::new(root.path(), &me);
-    let letter = |name: &str| bag.find(name).expect("mailboxes").remove(0);
-    let is_awaited = || answers::is_verdict(&letter("fb-86"), &me, &bag).expect("mailboxes");
-    let is_open = || !answers::is_dealt_with(&letter("q-1"), &[], &bag);
+    let mailboxes = AgentMailboxes::new(root.path(), &me);
+    let letter = |name: &str| mailboxes.find(name).expect("mailboxes").remove(0);
+    let is_awaited = || answers::is_verdict(&letter("fb-86"), &me, &mailboxes).expect("mailboxes");
+    let is_open = || !answers::is_dealt_with(&letter("q-1"), &[], &mailboxes);
     assert!(is_awaited() && is_open());
     let message = |kind: &str, number: &str, parent: &str| {
         format!(
@@ -630,13 +630,13 @@ fn a_message_that_came_before_its_answer_was_sent_is_dealt_with() {
 #[test]
 fn a_notice_tells_of_the_refusal_with_its_file_and_digest() {
     let root = workspace();
-    let bag = AgentMailboxes::new(root.path(), &agent("codex"));
+    let mailboxes = AgentMailboxes::new(root.path(), &agent("codex"));
     let refused = |name: &str| {
         let path = root.path().join("agents/codex/dead_letter").join(name);
         Report::from_yaml(&fs::read(path).expect("a report")).expect("a report")
     };
     let notice = |id: &str| {
-        let notice = answers::refusal_notice(&bag, id).expect("an inbox");
+        let notice = answers::refusal_notice(&mailboxes, id).expect("an inbox");
         notice.expect("a notice")
     };
     let [first, second] = ["fb-86.report.yaml", "fb-86-2.report.yaml"].map(refused);

@@ -203,8 +203,8 @@ fn dismiss(which: &LetterArgs, context: &Context) -> Result<Exit, Failure> {
     let root = context.workspace()?;
     let mut dismissed = Vec::new();
     for letter in called(look(context)?, &which.word, context)? {
-        let bag = AgentMailboxes::new(root, &letter.agent);
-        let moved = bag.dismiss(letter.file.as_deref(), &letter.report_file)?;
+        let mailboxes = AgentMailboxes::new(root, &letter.agent);
+        let moved = mailboxes.dismiss(letter.file.as_deref(), &letter.report_file)?;
         dismissed.extend(moved.iter().map(|path| path.display().to_string()));
     }
     context.say(&CommandOutput::new(Dismissed { dismissed }), |done| {

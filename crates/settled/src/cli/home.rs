@@ -69,15 +69,16 @@ fn gather(me: &Me, context: &Context) -> Result<CommandOutput<Home>, Failure> {
     } = &answer.data;
     let no_daemon = *serving == Some(false);
     let unjudged = *unjudged;
-    let bag = AgentMailboxes::new(root, agent);
+    let mailboxes = AgentMailboxes::new(root, agent);
     let known = reviews.as_deref().unwrap_or_default();
     // The brief contains the request and the author's reports. While its reviewer has to answer them they are open.
     let is_in_brief = |letter: &MailboxEntry| {
         let kind = letter.kind.as_deref();
         reviews.is_some() && matches!(kind, Some("review_request" | "review_addressed"))
     };
-    let is_dealt_with =
-        |letter: &MailboxEntry| reviews.is_some() && answers::is_dealt_with(letter, known, &bag);
+    let is_dealt_with = |letter: &MailboxEntry| {
+        reviews.is_some() && answers::is_dealt_with(letter, known, &mailboxes)
+    };
     let (dealt, open): (Vec<_>, Vec<_>) = inbox
         .messages
         .iter()

@@ -133,8 +133,8 @@ fn announce(program: Program, moment: Moment, context: &Context) -> Exit {
 /// The taken and the waiting messages, and their number. It does not read all of them, because even an agent with
 /// thousands of unread messages needs the answer in milliseconds.
 fn waiting(me: &Me) -> Result<(Vec<MailboxEntry>, usize), Failure> {
-    let bag = AgentMailboxes::new(&me.root, &me.agent);
-    let some = |place| bag.first_messages(place, READ_MAX);
+    let mailboxes = AgentMailboxes::new(&me.root, &me.agent);
+    let some = |place| mailboxes.first_messages(place, READ_MAX);
     let ((mut letters, taken), (waiting, count)) =
         (some(MailboxPlace::Taken)?, some(MailboxPlace::Inbox)?);
     letters.extend(waiting);

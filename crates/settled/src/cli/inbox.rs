@@ -99,10 +99,10 @@ pub(super) fn inbox(args: &InboxArgs, context: &Context) -> Result<Exit, Failure
 
 /// The messages that wait for an agent, read only from its mailboxes.
 pub(super) fn waiting(me: &Me, limit: usize) -> Result<Waiting, Failure> {
-    let bag = AgentMailboxes::new(&me.root, &me.agent);
-    let mut messages = messages(&bag, MailboxPlace::Taken)?;
+    let mailboxes = AgentMailboxes::new(&me.root, &me.agent);
+    let mut messages = messages(&mailboxes, MailboxPlace::Taken)?;
     let taken = messages.len();
-    messages.extend(self::messages(&bag, MailboxPlace::Inbox)?);
+    messages.extend(self::messages(&mailboxes, MailboxPlace::Inbox)?);
     let waiting = messages.len() - taken;
     messages.truncate(limit);
     Ok(Waiting {
@@ -115,10 +115,10 @@ pub(super) fn waiting(me: &Me, limit: usize) -> Result<Waiting, Failure> {
 
 pub(super) fn show(args: &ShowArgs, context: &Context) -> Result<Exit, Failure> {
     let me = context.me()?;
-    let bag = AgentMailboxes::new(&me.root, &me.agent);
+    let mailboxes = AgentMailboxes::new(&me.root, &me.agent);
     let letter = match &args.message {
-        Some(what) => one(&bag, what, context)?,
-        None => next(&bag, context)?,
+        Some(what) => one(&mailboxes, what, context)?,
+        None => next(&mailboxes, context)?,
     };
     let (packet_text, changed) = mailbox::judged_packet::of(&me.root, &letter);
     let next = what_next(&letter, context);
@@ -204,17 +204,17 @@ impl ShownMessage {
 
 pub(super) fn done(args: &DoneArgs, context: &Context) -> Result<Exit, Failure> {
     let me = context.me()?;
-    let bag = AgentMailboxes::new(&me.root, &me.agent);
+    let mailboxes = AgentMailboxes::new(&me.root, &me.agent);
     let mut answer = CommandOutput::new(AllMoved { moved: Vec::new() });
     for what in &args.messages {
-        let letter = one(&bag, what, context)?;
+        let letter = one(&mailboxes, what, context)?;
         let path = match letter.place {
             // Already archived: `done` is idempotent.
             MailboxPlace::Archive
             | MailboxPlace::Outbox
             | MailboxPlace::Sent
             | MailboxPlace::DeadLetter => letter.path.clone(),
-            MailboxPlace::Inbox | MailboxPlace::Taken => bag
+            MailboxPlace::Inbox | MailboxPlace::Taken => mailboxes
                 .put_away(&letter)
                 .map_err(|error| failed_to_move(&error))?,
         };
@@ -245,11 +245,11 @@ pub(super) fn done(args: &DoneArgs, context: &Context) -> Result<Exit, Failure> 
 /// Takes a message from the agent's inbox: the given one or the next.
 pub(super) fn take(what: Option<&str>, context: &Context) -> Result<Exit, Failure> {
     let me = context.me()?;
-    let bag = AgentMailboxes::new(&me.root, &me.agent);
+    let mailboxes = AgentMailboxes::new(&me.root, &me.agent);
     loop {
         let letter = match what {
-            Some(what) => one(&bag, what, context)?,
-            None => messages(&bag, MailboxPlace::Inbox)?
+            Some(what) => one(&mailboxes, what, context)?,
+            None => messages(&mailboxes, MailboxPlace::Inbox)?
                 .into_iter()
                 .next()
                 .ok_or_else(|| nothing(context))?,
@@ -262,7 +262,7 @@ pub(super) fn take(what: Option<&str>, context: &Context) -> Result<Exit, Failur
             );
             return Err(Failure::plain(Exit::Failed, message).next(context.command("inbox")));
         }
-        let path = match bag.take(&letter) {
+        let path = match mailboxes.take(&letter) {
             Ok(path) => path,
             // Another worker took this one first; try the next.
             Err(MoveError::Gone(_)) if what.is_none() => continue,
@@ -306,11 +306,11 @@ impl AllMoved {
 }
 
 pub(super) fn messages(
-    bag: &AgentMailboxes,
+    mailboxes: &AgentMailboxes,
     place: MailboxPlace,
 ) -> Result<Vec<MailboxEntry>, Failure> {
-    let letters = bag.messages(place);
-    letters.map_err(|error| unreadable(&bag.directory(place), &error))
+    let letters = mailboxes.messages(place);
+    letters.map_err(|error| unreadable(&mailboxes.directory(place), &error))
 }
 
 /// The failure for a mailbox that cannot be read.
@@ -322,8 +322,8 @@ pub(super) fn unreadable(directory: &Path, error: &io::Error) -> Failure {
 }
 
 /// Finds the message with this id or file name.
-fn one(bag: &AgentMailboxes, what: &str, context: &Context) -> Result<MailboxEntry, Failure> {
-    let mut found = bag.find(what)?;
+fn one(mailboxes: &AgentMailboxes, what: &str, context: &Context) -> Result<MailboxEntry, Failure> {
+    let mut found = mailboxes.find(what)?;
     if found.is_empty() {
         let message = format!("no message {} is in your inbox or archive", escaped(what));
         return Err(Failure::plain(Exit::NotFound, message).next(context.command("inbox")));
@@ -347,11 +347,11 @@ fn one(bag: &AgentMailboxes, what: &str, context: &Context) -> Result<MailboxEnt
     )
 }
 
-fn next(bag: &AgentMailboxes, context: &Context) -> Result<MailboxEntry, Failure> {
-    let taken = messages(bag, MailboxPlace::Taken)?.into_iter().next();
+fn next(mailboxes: &AgentMailboxes, context: &Context) -> Result<MailboxEntry, Failure> {
+    let taken = messages(mailboxes, MailboxPlace::Taken)?.into_iter().next();
     match taken {
         Some(letter) => Ok(letter),
-        None => messages(bag, MailboxPlace::Inbox)?
+        None => messages(mailboxes, MailboxPlace::Inbox)?
             .into_iter()
             .next()
             .ok_or_else(|| nothing(context)),

@@ -228,8 +228,8 @@ impl Outgoing<'_> {
         // The message is accepted even if the inbox cannot be read.
         let parent = self.letter.envelope.get("parent_message_id");
         let parent = parent.and_then(serde_json::Value::as_str);
-        let bag = AgentMailboxes::new(root, agent);
-        let answered = answers::answered(&bag, kind, pr, parent).unwrap_or_default();
+        let mailboxes = AgentMailboxes::new(root, agent);
+        let answered = answers::answered(&mailboxes, kind, pr, parent).unwrap_or_default();
         let names: Vec<String> = answered.iter().map(MailboxEntry::name).collect();
         let done = home::done(&names, self.context).into_iter();
         next.extend(done.map(|done| (done, "already answered")));

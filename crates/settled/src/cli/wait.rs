@@ -76,17 +76,17 @@ struct WaitView {
 
 pub(super) fn run(args: &Args, context: &Context) -> Result<Exit, Failure> {
     let me = context.me()?;
-    let bag = AgentMailboxes::new(&me.root, &me.agent);
+    let mailboxes = AgentMailboxes::new(&me.root, &me.agent);
     let start = Instant::now();
-    let mut watched = vec![bag.directory(MailboxPlace::Inbox)];
+    let mut watched = vec![mailboxes.directory(MailboxPlace::Inbox)];
     if args.what == WaitFor::Reply {
-        watched.push(bag.directory(MailboxPlace::DeadLetter));
+        watched.push(mailboxes.directory(MailboxPlace::DeadLetter));
     }
     let watched: Vec<&Path> = watched.iter().map(PathBuf::as_path).collect();
     let wait = MailWait {
         root: &me.root,
         agent: &me.agent,
-        mailboxes: &bag,
+        mailboxes: &mailboxes,
         what: args.awaited(),
         pr: args.pr.as_ref(),
     };

@@ -39,7 +39,7 @@ pub enum IsolationError {
 }
 
 impl IsolatedUsers {
-    /// Finds the user of every agent named now or already on the roll, and the daemon's user: the given one, or else
+    /// Finds the user of every agent named now or that exists already, and the daemon's user: the given one, or else
     /// the owner of `.settled`, or else root.
     pub fn find(
         root: &Path,
@@ -47,13 +47,13 @@ impl IsolatedUsers {
         daemon: Option<&UserSpec>,
     ) -> Result<Self, IsolationError> {
         let known = Config::load(root)?.users();
-        let on_the_roll = match directory::is_workspace(root)? {
+        let existing = match directory::is_workspace(root)? {
             true => directory::agents(root)?,
             false => Vec::new(),
         };
         let layout = Layout::new(root);
         let mut agents = BTreeMap::new();
-        for name in named.iter().map(|(name, _)| name).chain(&on_the_roll) {
+        for name in named.iter().map(|(name, _)| name).chain(&existing) {
             let asked = named
                 .iter()
                 .find(|(other, _)| other == name)

@@ -51,7 +51,7 @@ pub(crate) struct Docket {
     /// The user of each agent that has one of its own.
     users: BTreeMap<AgentName, u32>,
     /// For each file that got more time: its stamp, and since when it has not changed.
-    waits: HashMap<(String, FileName), (Stamp, u64)>,
+    waits: HashMap<(String, FileName), FileWait>,
     /// Review messages that wait for a packet, or behind one that does.
     held: HeldMessages,
     /// The limits of a batch.
@@ -60,6 +60,17 @@ pub(crate) struct Docket {
     batch_bytes: usize,
     /// The largest batch and record that the log of a shared ledger takes.
     pub(crate) log_takes: LogTakes,
+}
+
+/// Since when a file waits, in milliseconds of the monotonic clock.
+#[derive(Clone, Copy, Debug)]
+struct FileWait {
+    /// The file at the last look.
+    stamp: Stamp,
+    /// The first look at a file of this name.
+    first: u64,
+    /// The look since which it has not changed.
+    still: u64,
 }
 
 /// The limits of a batch besides its messages; an agent that writes meanwhile waits for the rest of it.
@@ -444,9 +455,11 @@ impl Docket {
     ) -> NextStep {
         let mut rejection = stop.rejection;
         if let Some(at) = self.not_yet(submission.found, stop.patience, moment) {
-            let held = match (stop.patience, message) {
-                (Patience::Packet, Some(message)) => self.hold(submission.found, message),
-                _ => Ok(()),
+            let held = match message {
+                Some(message) if stop.patience.is_for_packet() => {
+                    self.hold(submission.found, message)
+                }
+                Some(_) | None => Ok(()),
             };
             match held {
                 Ok(()) => return NextStep::LookAgain { at },
@@ -483,7 +496,8 @@ impl Docket {
             rejection,
             patience: Patience::None,
         })?;
-        let at = self.still_since(found, moment) + Patience::Packet.still_ms();
+        // No message waits for its packet longer than that.
+        let at = self.wait_of(found, moment).first + Patience::OpenPacket.still_ms();
         Ok(at.max(moment.mono.saturating_add(RETRY_MS)))
     }
 
@@ -522,26 +536,36 @@ impl Docket {
 
     /// The time of the next look at a file that changed too recently to be refused; none if its time is up.
     fn not_yet(&mut self, found: &OutboxFile, patience: Patience, moment: Moment) -> Option<u64> {
-        if found.age_ms >= patience.still_ms() {
+        // A writer that has the packet open may be at work however old the message is.
+        if patience != Patience::OpenPacket && found.age_ms >= patience.still_ms() {
             return None;
         }
-        let since = self.still_since(found, moment);
+        let wait = self.wait_of(found, moment);
+        let since = if patience.is_for_packet() {
+            wait.first
+        } else {
+            wait.still
+        };
         let over = since.saturating_add(patience.still_ms());
         let pause = patience.retry_ms(moment.mono.saturating_sub(since));
         (moment.mono < over).then_some(over.min(moment.mono.saturating_add(pause)))
     }
 
-    /// The monotonic time since which a file that got more time has not changed. It starts with the first look, also
-    /// for a message that waits behind another.
-    fn still_since(&mut self, found: &OutboxFile, moment: Moment) -> u64 {
-        let (stamp, since) = self
+    /// The wait of a file that gets more time, also of one behind another.
+    fn wait_of(&mut self, found: &OutboxFile, moment: Moment) -> FileWait {
+        let now = moment.mono;
+        let wait = self
             .waits
             .entry((found.agent.clone(), found.file.clone()))
-            .or_insert((found.stamp, moment.mono));
-        if *stamp != found.stamp {
-            (*stamp, *since) = (found.stamp, moment.mono);
+            .or_insert(FileWait {
+                stamp: found.stamp,
+                first: now,
+                still: now,
+            });
+        if wait.stamp != found.stamp {
+            (wait.stamp, wait.still) = (found.stamp, now);
         }
-        *since
+        *wait
     }
 }
 
@@ -562,6 +586,7 @@ fn packet_bytes(packet: &PacketRead) -> usize {
         PacketRead::Bytes(bytes) => bytes.len(),
         PacketRead::Missing
         | PacketRead::Growing
+        | PacketRead::Open
         | PacketRead::Linked
         | PacketRead::Unsafe(_)
         | PacketRead::TooLarge

@@ -73,8 +73,10 @@ pub enum Patience {
     SecondLook,
     /// 5 s: the file is empty or truncated.
     CutOff,
-    /// 5 s, with a look every 50 ms or sooner: its packet is missing or still being written.
+    /// 5 s from the first look, with a look every 50 ms or sooner: its packet is missing or may still be written.
     Packet,
+    /// 30 s from the first look, with a look every 50 ms or sooner: a writer has its packet open.
+    OpenPacket,
 }
 
 /// A message that was not refused.
@@ -312,12 +314,19 @@ impl Stop {
 }
 
 impl Patience {
+    /// True if the message waits for its packet. No change of the message prolongs that: its sender could hold up what is
+    /// behind it for as long as it likes.
+    pub fn is_for_packet(self) -> bool {
+        matches!(self, Self::Packet | Self::OpenPacket)
+    }
+
     /// Returns how long the file must have been unchanged before it is refused, in milliseconds.
     pub fn still_ms(self) -> u64 {
         match self {
             Self::None => 0,
             Self::SecondLook => 500,
             Self::CutOff | Self::Packet => 5_000,
+            Self::OpenPacket => 30_000,
         }
     }
 
@@ -326,7 +335,7 @@ impl Patience {
     pub fn retry_ms(self, waited_ms: u64) -> u64 {
         match self {
             Self::None | Self::SecondLook | Self::CutOff => self.still_ms(),
-            Self::Packet => waited_ms.clamp(5, 50),
+            Self::Packet | Self::OpenPacket => waited_ms.clamp(5, 50),
         }
     }
 }
@@ -347,6 +356,7 @@ fn is_to_daemon(message: &Message) -> bool {
 fn patience_with(packet: Option<&PacketRead>) -> Patience {
     match packet {
         Some(PacketRead::Missing | PacketRead::Growing | PacketRead::Linked) => Patience::Packet,
+        Some(PacketRead::Open) => Patience::OpenPacket,
         None
         | Some(
             PacketRead::Bytes(_)
@@ -363,6 +373,9 @@ fn input(packet: Option<&PacketRead>) -> PacketInput<'_> {
         Some(PacketRead::Bytes(bytes)) => PacketInput::Bytes(bytes),
         Some(PacketRead::Missing) => PacketInput::Missing,
         Some(PacketRead::Growing) => PacketInput::Unsafe("it is still being written".to_owned()),
+        Some(PacketRead::Open) => {
+            PacketInput::Unsafe("a program has it open for writing".to_owned())
+        }
         Some(PacketRead::Linked) => {
             PacketInput::Unsafe("it is a file with several names".to_owned())
         }

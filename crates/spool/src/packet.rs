@@ -16,8 +16,8 @@ use disk::{self, FileKind, Stat};
 
 /// The quiet time after which a packet that nobody saw closed counts as finished, in milliseconds.
 const STILL_MS: u64 = 500;
-/// The quiet time of a packet whose writer was seen beginning but not ending, or has it open: a pause is not the end.
-/// A file that was linked in looks like that too, so this time must be finite.
+/// The quiet time of a packet whose writer was seen beginning but not ending, where the kernel does not say who has it open:
+/// a pause is not the end. A file that was linked in looks like that too, so this time must be finite.
 const WRITER_MS: u64 = 3_000;
 /// The number of packets in each of two generations that are remembered. A forgotten one costs `WRITER_MS` at most, once.
 /// It is seven eighths of a power of two: the tables would be twice as large with one more, and took 940 KB with 2 048.
@@ -32,6 +32,8 @@ pub enum PacketRead {
     Missing,
     /// Its writer may still be at work: look again.
     Growing,
+    /// A writer has it open, so what it has now may be half of it: look again.
+    Open,
     /// It has another name, perhaps outside the workspace. Look again: some writers link the finished file in and
     /// unlink the first name.
     Linked,
@@ -88,30 +90,21 @@ impl Packets {
         self.change(path, |before| *before = known);
     }
 
-    /// Returns whether the file, in its current state, counts as finished.
-    fn is_finished(
-        &self,
-        path: &Path,
-        stat: &Stat,
-        now: Now,
-        writer: impl FnOnce() -> Writer,
-    ) -> bool {
+    /// Returns whether the file, in its current state, counts as finished. `is_absent` if the kernel says that no writer
+    /// has it open; otherwise nobody knows.
+    fn is_finished(&self, path: &Path, stat: &Stat, now: Now, is_absent: bool) -> bool {
         self.change(path, |known| {
             if known.closed.as_ref() == Some(stat) {
                 return true;
             }
-            let writer = if known.writing {
-                Writer::Present
-            } else {
-                writer()
-            };
-            if std::mem::take(&mut known.unlooked) && writer == Writer::Absent {
+            if std::mem::take(&mut known.unlooked) && is_absent {
                 known.closed = Some(*stat);
                 return true;
             }
-            let quiet = match writer {
-                Writer::Present => WRITER_MS,
-                Writer::Absent | Writer::Unknown => STILL_MS,
+            let quiet = if known.writing && !is_absent {
+                WRITER_MS
+            } else {
+                STILL_MS
             };
             // Too young, or dated in the future: only two looks without a change between them prove that it was still.
             let since = match known.still {
@@ -191,11 +184,15 @@ pub(crate) fn read(
     if before.size > limit {
         return Ok(PacketRead::TooLarge);
     }
+    // Somebody else may have closed it, or renamed it into place, while its writer is at work: only the kernel knows.
+    let writer = root.disk.writer(&file).unwrap_or(Writer::Unknown);
+    if writer == Writer::Present {
+        return Ok(PacketRead::Open);
+    }
     let bytes = disk::read_up_to(&*root.disk, &file, before.size, limit.saturating_add(1))
         .map_err(|source| root.error("read", path, source))?;
     let same = before == look()? && bytes.len() as u64 == before.size;
-    let writer = || root.disk.writer(&file).unwrap_or(Writer::Unknown);
-    let finished = same && packets.is_finished(path, &before, now, writer);
+    let finished = same && packets.is_finished(path, &before, now, writer == Writer::Absent);
     Ok(if finished {
         PacketRead::Bytes(bytes)
     } else {

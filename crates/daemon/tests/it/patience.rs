@@ -1,4 +1,4 @@
-//! A file that is not complete gets half a second or five, depending on what is missing.
+//! A file that is not complete gets half a second, five or thirty, depending on what is missing.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -114,4 +114,48 @@ fn a_message_whose_packet_cannot_be_read_is_tried_again_half_a_second_later() {
     }
     // A file that cannot be read is looked at again after a tenth of a second, and one whose packet cannot after half.
     assert_eq!(pauses, BTreeSet::from([Some(100), Some(500)]));
+}
+
+/// A request to codex, and its feedback, first seen at 20 s without its packet.
+fn awaiting_packet() -> (Room, Mailroom) {
+    let (room, mut mailroom) = seeing(REQUEST);
+    assert_eq!(pass(&mut mailroom, 20_000).accepted, 1);
+    room.put("agents/codex/outbox/f-1.yaml", FEEDBACK);
+    room.finish("agents/codex/outbox/f-1.yaml", 20);
+    assert!(pass(&mut mailroom, 20_500).is_empty());
+    (room, mailroom)
+}
+
+#[test]
+fn a_message_that_is_touched_again_and_again_waits_no_longer_for_its_packet() {
+    let (room, mut mailroom) = awaiting_packet();
+    for second in 21..25 {
+        room.finish("agents/codex/outbox/f-1.yaml", second);
+        assert!(pass(&mut mailroom, 1_000 * second + 400).is_empty());
+    }
+    room.finish("agents/codex/outbox/f-1.yaml", 25);
+    assert_eq!(pass(&mut mailroom, 25_800).refused, 1);
+}
+
+#[test]
+fn a_packet_that_its_writer_has_open_is_waited_for_and_never_judged() {
+    const PLACE: &str = "packets/findings/f.yaml";
+    let writing = || {
+        let (room, mut mailroom) = awaiting_packet();
+        room.put(PLACE, "findings: [{id: F-001, severity: P3, status: open}");
+        let writer = std::fs::File::options().append(true).open(room.path(PLACE));
+        for ms in [20_900, 26_000, 49_000] {
+            assert!(pass(&mut mailroom, ms).is_empty(), "at {ms}");
+        }
+        (room, mailroom, writer.expect("the packet"))
+    };
+    let (_room, mut mailroom, writer) = writing();
+    assert_eq!(pass(&mut mailroom, 51_000).refused, 1, "after 30 s");
+    drop(writer);
+
+    let (room, mut mailroom, mut writer) = writing();
+    std::io::Write::write_all(&mut writer, b"]\n").expect("its end");
+    drop(writer);
+    room.finish(PLACE, 49);
+    assert_eq!(pass(&mut mailroom, 49_900).accepted, 1);
 }

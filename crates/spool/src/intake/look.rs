@@ -58,7 +58,7 @@ impl fmt::Display for Unfit {
 /// An event of a file that a watcher saw. A hint may be missing or late; it only saves time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Hint {
-    /// A writer closed it, or it was renamed into the outbox: it is finished.
+    /// A writer closed it, or it was renamed into the outbox: it is finished, unless another writer has it open.
     Finished,
     /// It was created and its writer may still be at work.
     Created,
@@ -244,14 +244,11 @@ impl Opening<'_> {
         if disk.stat(&file)? != *self.seen {
             return Ok(ReadOutcome::Changed);
         }
-        let mut may_grow = false;
-        if memory.hint != Some(Hint::Finished) {
-            let writer = disk.writer(&file)?;
-            if let Some(readiness) = readiness_of(writer, self.seen, memory, now) {
-                return Ok(ReadOutcome::Unfinished(readiness));
-            }
-            may_grow = writer != Writer::Absent && now.age_ms(self.seen) < ABANDONED_MS;
+        let writer = disk.writer(&file)?;
+        if let Some(readiness) = readiness_of(writer, self.seen, memory, now) {
+            return Ok(ReadOutcome::Unfinished(readiness));
         }
+        let may_grow = writer != Writer::Absent && now.age_ms(self.seen) < ABANDONED_MS;
         let bytes = disk::read_up_to(disk, &file, self.seen.size, size_max.saturating_add(1))?;
         let same = disk.stat(&file)? == *self.seen && bytes.len() as u64 == self.seen.size;
         Ok(if same {
@@ -262,10 +259,12 @@ impl Opening<'_> {
     }
 }
 
-/// Returns whether to leave a file alone that nobody saw closed, from what the kernel says of its writers.
+/// Returns whether to leave a file alone, from what the kernel says of its writers. Another program than its writer may
+/// have closed it, or renamed it into the outbox, so a writer that has it open outweighs what was seen.
 fn readiness_of(writer: Writer, seen: &Stat, memory: &mut Memory, now: Now) -> Option<Readiness> {
     match writer {
         Writer::Absent => None,
+        Writer::Unknown if memory.hint == Some(Hint::Finished) => None,
         Writer::Present => still_until(seen, memory, WRITER_MS, now).map(Readiness::Open),
         Writer::Unknown => still_until(seen, memory, UNKNOWN_MS, now).map(Readiness::Wait),
     }

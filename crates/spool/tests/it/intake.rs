@@ -245,6 +245,19 @@ fn a_file_that_a_writer_has_open_is_waited_for_without_any_hint() {
 }
 
 #[test]
+fn a_file_that_its_writer_has_open_is_not_finished_because_another_closed_or_renamed_it() {
+    let mut desk = Desk::new(&["claude"]);
+    let writer = open(&desk, "claude/outbox/a.yaml", "te", 0);
+    desk.intake.hint("claude", &name("a.yaml"), Hint::Finished);
+    assert!(desk.take(at(100)).is_empty());
+    assert!(desk.take(at(20_000)).is_empty());
+    drop(writer);
+    desk.intake.hint("claude", &name("a.yaml"), Hint::Finished);
+    let found = desk.take_all(at(20_001));
+    assert!(found.len() == 1 && !found[0].may_grow);
+}
+
+#[test]
 fn a_listing_stops_after_any_name_and_finds_everything_that_was_there() {
     let mut desk = Desk::new(&["claude", "gemini"]);
     for number in 0..500 {
@@ -316,7 +329,12 @@ fn a_file_whose_writers_nobody_can_tell_needs_two_seconds_of_stillness() {
     let found = desk.take_all(at(QUIET));
     let names: Vec<_> = found.iter().map(|found| found.file.to_string()).collect();
     assert_eq!(names, ["seen.yaml", "old.yaml"]);
-    assert!(found.iter().all(|found| !found.may_grow));
+    let may_grow: Vec<bool> = found.iter().map(|found| found.may_grow).collect();
+    assert_eq!(
+        may_grow,
+        [true, false],
+        "another than its writer may have closed it"
+    );
     desk.write("claude/outbox/a.yaml", "text", 1_500);
     assert!(desk.take(at(2_050)).is_empty());
     assert!(desk.take(at(4_049)).is_empty());

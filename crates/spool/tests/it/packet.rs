@@ -133,7 +133,8 @@ fn a_packet_that_was_seen_closed_and_not_looked_at_is_whole_if_nobody_has_it_ope
         .open(workspace.path(PACKET))
         .expect("the packet");
     spool.note_packet("findings", &name("a.yaml"), Hint::Finished);
-    assert_eq!(read(0), PacketRead::Growing, "a second writer has it open");
+    assert_eq!(read(0), PacketRead::Open, "a second writer has it open");
+    assert_eq!(read(60_000), PacketRead::Open, "however long it pauses");
     drop(writer);
     disk.hide_writers();
     spool.note_packet("findings", &name("a.yaml"), Hint::Finished);
@@ -142,26 +143,57 @@ fn a_packet_that_was_seen_closed_and_not_looked_at_is_whole_if_nobody_has_it_ope
 }
 
 #[test]
-fn a_writer_that_was_seen_to_begin_may_pause() {
+fn a_packet_that_a_writer_has_open_is_not_read_whoever_closed_or_renamed_it() {
     let workspace = Workspace::new(&["codex"]);
     let spool = open(&workspace);
-    workspace.write(PACKET, "findings: []");
-    spool.hint_packet("findings", &name("a.yaml"), Hint::Created);
-    let written = written(&workspace);
-    let at = |age| {
+    workspace.write("packets/findings/.a.tmp", "findings: [");
+    let draft = workspace.path("packets/findings/.a.tmp");
+    let writer = std::fs::File::options().append(true).open(&draft);
+    let mut writer = writer.expect("a draft");
+    std::fs::rename(&draft, workspace.path(PACKET)).expect("its place");
+    let read = || {
+        let wall = written(&workspace) + 60_000;
+        let now = Now { mono: 60_000, wall };
         spool
             .view()
-            .read_packet(
-                PACKET,
-                100,
-                None,
-                Now {
-                    mono: 0,
-                    wall: written + age,
-                },
-            )
+            .read_packet(PACKET, 100, None, now)
             .expect("an answer")
     };
+    spool.hint_packet("findings", &name("a.yaml"), Hint::Finished);
+    assert_eq!(read(), PacketRead::Open, "the rename was seen");
+    let other = std::fs::File::options()
+        .append(true)
+        .open(workspace.path(PACKET));
+    drop(other.expect("the packet"));
+    spool.hint_packet("findings", &name("a.yaml"), Hint::Finished);
+    assert_eq!(read(), PacketRead::Open, "the close of another was seen");
+    std::io::Write::write_all(&mut writer, b"]").expect("its end");
+    drop(writer);
+    assert_eq!(read(), PacketRead::Bytes(b"findings: []".to_vec()));
+}
+
+#[test]
+fn where_the_kernel_does_not_know_a_writer_that_was_seen_to_begin_may_pause() {
+    let workspace = Workspace::new(&["codex"]);
+    let disk = Arc::new(FaultyDisk::new(BOOT));
+    let opened = Spool::open(workspace.root(), disk.clone(), &mut |_| Ok(()));
+    let spool = opened.expect("a start").spool;
+    workspace.write(PACKET, "findings: []");
+    let written = written(&workspace);
+    let at = |age| {
+        spool.hint_packet("findings", &name("a.yaml"), Hint::Created);
+        let wall = written + age;
+        spool
+            .view()
+            .read_packet(PACKET, 100, None, Now { mono: 0, wall })
+            .expect("an answer")
+    };
+    assert_eq!(at(499), PacketRead::Growing);
+    assert!(
+        matches!(at(500), PacketRead::Bytes(_)),
+        "nobody has it open"
+    );
+    disk.hide_writers();
     assert_eq!(at(2_999), PacketRead::Growing);
     assert!(matches!(at(3_000), PacketRead::Bytes(_)));
 }
@@ -297,6 +329,7 @@ fn no_packet_is_read_through_a_directory_that_becomes_a_link_meanwhile() {
                 }
                 PacketRead::Missing | PacketRead::Unsafe(_) => refused += 1,
                 other @ (PacketRead::Growing
+                | PacketRead::Open
                 | PacketRead::Linked
                 | PacketRead::TooLarge
                 | PacketRead::OfAnother(_)) => {

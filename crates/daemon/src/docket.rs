@@ -98,12 +98,10 @@ impl Default for BatchLimits {
     }
 }
 
-/// The rest of an outbox, as a multiple of the time it kept the daemon busy: three times if something in it was not
-/// accepted or was large, once if more of its files are waiting. An agent whose files are refused or large gets at most a
-/// quarter of the daemon, and one that writes faster than the daemon reads gets half; the rest of the time is for the
-/// others.
-const REST_COSTLY: u32 = 3;
-const REST_BACKLOG: u32 = 1;
+/// The rest of an outbox, as a multiple of the time it kept the daemon busy, if something in it was not accepted or was
+/// large, or more of its files are waiting. Such an agent gets at most a quarter of the daemon; the rest of the time is for
+/// the others.
+const REST: u32 = 3;
 
 /// The longest rest: a disk that stalls for seconds is not the writer's fault.
 const REST_MAX: Duration = Duration::from_millis(250);
@@ -341,12 +339,10 @@ impl Docket {
             return;
         }
         for (agent, is_cheap) in outboxes {
-            let times = match is_cheap {
-                false => REST_COSTLY,
-                true if self.intake.has_queued(agent) => REST_BACKLOG,
-                true => continue,
-            };
-            let rest = (took * times).min(REST_MAX);
+            if *is_cheap && !self.intake.has_queued(agent) {
+                continue;
+            }
+            let rest = (took * REST).min(REST_MAX);
             let until = u64::try_from((took + rest).as_micros().div_ceil(1_000));
             let until = began.saturating_add(until.unwrap_or(u64::MAX));
             self.intake.rest(agent, until);

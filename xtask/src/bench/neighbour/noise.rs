@@ -30,7 +30,7 @@ pub(super) type Make = fn(&mut Noise<'_>);
 
 /// Every kind of noise. Not here: unreadable files, because root can read everything, and orders, because agents that are
 /// users of their own cannot give any.
-pub(super) const NOISES: [(&str, Make); 25] = [
+pub(super) const NOISES: [(&str, Make); 26] = [
     ("messages that name missing packets", held),
     ("the same from the future", held_from_the_future),
     ("documents of 9 900 keys", keys),
@@ -46,6 +46,7 @@ pub(super) const NOISES: [(&str, Make); 25] = [
     ("files with two names", two_names),
     ("one message again and again", duplicates),
     ("correct messages without a pause", correct),
+    ("correct requests without a pause", requests),
     ("one name replaced again and again", replaced),
     ("files made and removed", removed),
     ("8 000 packets touched in turn", packets),
@@ -240,6 +241,15 @@ fn correct(noise: &mut Noise<'_>) {
     noise.write_all(|number| {
         let id = format!("q-{number}");
         seed::note("question", &id, hostile::AGENT, "claude", "?").into_bytes()
+    });
+}
+
+fn requests(noise: &mut Noise<'_>) {
+    noise.write_all(|number| {
+        let (id, pr) = (format!("r-{number}"), number.to_string());
+        let body = format!("pr: {pr}\nbranch: x\ndiff_summary: y");
+        let kind = "review_request";
+        seed::review_message(kind, &id, hostile::AGENT, "claude", &pr, &body).into_bytes()
     });
 }
 

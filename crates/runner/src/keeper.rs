@@ -11,7 +11,7 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::thread::{self, JoinHandle};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use message_schema::spend::Spend;
@@ -38,9 +38,6 @@ const GRACE_OF_THE_REST: Duration = Duration::from_millis(500);
 
 /// The time its output has to end once none of its processes is left.
 const LAST_WORDS: Duration = Duration::from_secs(2);
-
-/// The pause between two checks that all of its standard error is stored.
-const POLL: Duration = Duration::from_millis(5);
 
 /// An event that a keeper reacts to.
 enum KeeperEvent {
@@ -95,17 +92,14 @@ pub fn keep(folder: &Folder) -> io::Result<()> {
         begun.map_err(|error| ExitReason::NotStarted(error.to_string()))
     });
     let end = match begun {
-        Ok((agent, errors)) => {
+        Ok((agent, stored)) => {
             processes.agent = Process::of(agent.id().cast_signed());
             folder.tell_processes(&processes)?;
             let end = see_through(agent, tell, &news, until, || {
                 kept(own, processes.group.as_ref())
             });
             // The last line of standard error may name the cause of a failure.
-            let last = Instant::now() + LAST_WORDS;
-            while !errors.is_finished() && Instant::now() < last {
-                thread::sleep(POLL);
-            }
+            let _ = stored.recv_timeout(LAST_WORDS);
             end
         }
         Err(how) => RunEnd {
@@ -225,12 +219,12 @@ fn validate(
     checkout.make()
 }
 
-/// Starts the agent; returns it and the thread that stores its standard error.
+/// Starts the agent; returns it and what tells that all of its standard error is stored.
 fn start(
     run: &Launch,
     folder: &Folder,
     tell: &Sender<KeeperEvent>,
-) -> io::Result<(Child, JoinHandle<()>)> {
+) -> io::Result<(Child, Receiver<()>)> {
     let (program, arguments) = run
         .command
         .split_first()
@@ -271,8 +265,12 @@ fn start(
     let err = child.stderr.take().expect("it was piped");
     let (reader, told) = (OutputReader::new(run.output), tell.clone());
     thread::spawn(move || listen(out, stdout, reader, &told));
-    let errors = thread::spawn(move || store(err, stderr, STDERR_MAX, &mut |_| ()));
-    Ok((child, errors))
+    let (tell_stored, stored) = channel();
+    thread::spawn(move || {
+        store(err, stderr, STDERR_MAX, &mut |_| ());
+        let _ = tell_stored.send(());
+    });
+    Ok((child, stored))
 }
 
 fn see_through(
@@ -387,7 +385,7 @@ fn listen(out: impl Read, file: File, mut reader: OutputReader, tell: &Sender<Ke
 
 /// Reads everything and stores the first `max` bytes. On a full disk it continues to read without storing.
 fn store(mut from: impl Read, mut file: File, max: u64, seen: &mut dyn FnMut(&[u8])) {
-    let mut buffer = [0; 64 * 1024];
+    let mut buffer = [0; 65_536];
     let mut left = max;
     loop {
         match from.read(&mut buffer) {

@@ -4,13 +4,14 @@ use std::ffi::OsStr;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use rustix::fs::{Access, access};
 
-/// The pause between two checks whether a program has printed its version.
+/// The pause between two checks whether a program has ended.
 const POLL: Duration = Duration::from_millis(10);
 
 /// The most bytes of a version to keep.
@@ -63,10 +64,14 @@ pub fn ask_version(program: &Path) -> Option<Child> {
 pub fn version_by(mut asked: Child, end: Instant) -> Option<String> {
     let output = asked.stdout.take()?;
     let said = Arc::<Mutex<Vec<u8>>>::default();
-    let reading = {
+    let (tell, is_read) = channel();
+    {
         let said = Arc::clone(&said);
-        thread::spawn(move || read_beginning(output, &said))
-    };
+        thread::spawn(move || {
+            read_beginning(output, &said);
+            let _ = tell.send(());
+        });
+    }
     loop {
         match asked.try_wait() {
             Ok(Some(_)) => break,
@@ -78,10 +83,7 @@ pub fn version_by(mut asked: Child, end: Instant) -> Option<String> {
             }
         }
     }
-    let ended = Instant::now();
-    while !reading.is_finished() && ended.elapsed() < LAST_WORDS {
-        thread::sleep(POLL);
-    }
+    let _ = is_read.recv_timeout(LAST_WORDS);
     let said = said.lock().expect("no thread panics with it");
     Some(String::from_utf8_lossy(&said).into_owned())
 }

@@ -68,7 +68,7 @@ pub fn run(mut command: Command, limit: Duration) -> io::Result<CommandEnd> {
     let group = Pid::from_child(&child);
     let reading = thread::spawn(move || {
         let mut hasher = Sha256::new();
-        let mut buffer = [0; 64 * 1024];
+        let mut buffer = [0; 65_536];
         loop {
             match printed.read(&mut buffer) {
                 Ok(0) => break,

@@ -41,9 +41,11 @@ fn main() -> ExitCode {
         what_cannot_be_started_names_the_reason
         progress_is_reported_while_the_command_runs
         nothing_that_a_command_left_running_outlives_its_run
+        a_command_runs_in_a_control_group_of_its_own_where_one_can_be_made
         a_run_ends_with_everything_when_its_time_is_over_or_its_daemon_is_gone
         validation_sees_the_whole_commit_and_the_agent_what_is_not_left_out
         an_agent_waits_until_its_validation_is_recorded
+        a_run_that_ends_during_its_validation_leaves_nothing_of_it
         an_orphan_is_found_by_its_name_and_by_its_number_in_the_same_boot
         a_stray_is_ended_and_no_keeper_and_nothing_of_our_own_session
     };
@@ -70,6 +72,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 struct Run {
     place: TempDir,
     folder: Folder,
+    name: String,
     launch: Launch,
 }
 
@@ -87,6 +90,7 @@ impl Run {
         Self {
             place,
             folder,
+            name: "run-1".to_owned(),
             launch,
         }
     }
@@ -96,16 +100,7 @@ impl Run {
         &self,
         mut hear: impl FnMut(&KeeperNote, &mut Option<ChildStdin>),
     ) -> (Vec<String>, RunEnd) {
-        self.folder.tell_run(&self.launch).expect("a file");
-        let agent = AgentName::new("codex").expect("a name");
-        let env = BTreeMap::from([("GIVEN".to_owned(), "given".to_owned())]);
-        let identity = RunIdentity {
-            root: self.place.path(),
-            agent: &agent,
-            run: "run-1",
-            env: &env,
-        };
-        let mut keeper = launch::keeper(&self.folder, &identity).expect("a keeper");
+        let mut keeper = self.begin();
         let mut control = keeper.stdin.take();
         let (tell, told) = channel();
         let heard = keeper.stdout.take().expect("it was piped");
@@ -123,6 +118,20 @@ impl Run {
         }
         assert!(keeper.wait().expect("its end").success());
         (notes, self.folder.end().expect("the end of the run"))
+    }
+
+    /// Starts its keeper.
+    fn begin(&self) -> Child {
+        self.folder.tell_run(&self.launch).expect("a file");
+        let agent = AgentName::new("codex").expect("a name");
+        let env = BTreeMap::from([("GIVEN".to_owned(), "given".to_owned())]);
+        let identity = RunIdentity {
+            root: self.place.path(),
+            agent: &agent,
+            run: &self.name,
+            env: &env,
+        };
+        launch::keeper(&self.folder, &identity).expect("a keeper")
     }
 
     /// The file that the script writes its process numbers to.
@@ -288,6 +297,34 @@ fn nothing_that_a_command_left_running_outlives_its_run() {
     assert!(are_gone(&run.numbers(), 2));
 }
 
+fn a_command_runs_in_a_control_group_of_its_own_where_one_can_be_made() {
+    // Prints the directory of our own group and, for each of the two steps that works there, a word.
+    let probe = r#"mount=$(awk '$4 == "/" && / - cgroup2 / { print $5; exit }' /proc/self/mountinfo)
+        own=$(sed -n 's/^0:://p' /proc/self/cgroup)
+        group="$mount${own%/}"; probe="$group/probe-$$"
+        echo "$group"
+        test "$mount" && test "$own" && mkdir "$probe" || exit 0
+        echo make
+        (echo 0 > "$probe/cgroup.procs" && echo 0 > "$group/cgroup.procs") && echo enter
+        rmdir "$probe""#;
+    let found = Command::new("sh").args(["-c", probe]).output();
+    let found = String::from_utf8(found.expect("a shell").stdout).expect("a path");
+    let (above, can) = found.split_once('\n').expect("a line");
+
+    let mut run = Run::of("sed -n s/^0:://p /proc/self/cgroup");
+    run.name = format!("own-{}", std::process::id());
+    let (_, end) = run.keep(|_, _| ());
+    assert_eq!(end.how, ExitReason::Code(0));
+    let name = format!("settled-{}", run.name);
+    let group = Path::new(above).join(&name);
+    let made = serde_json::to_value(run.folder.processes().group).expect("JSON");
+    let expected = can.contains("make").then_some(&group);
+    assert_eq!(made, serde_json::to_value(expected).expect("JSON"), "{can}");
+    let is_inside = end.said.text.trim_end().ends_with(&format!("/{name}"));
+    assert_eq!(is_inside, can.contains("enter"), "{} {can}", end.said.text);
+    assert!(!group.exists() || !can.contains("enter"), "it is removed");
+}
+
 fn a_run_ends_with_everything_when_its_time_is_over_or_its_daemon_is_gone() {
     let mut run = Run::of(&format!("{TWO_LEFT}; cat turns; sleep 300"));
     std::fs::copy(fixture("recorded/claude_tool.jsonl"), run.path("turns")).expect("a stream");
@@ -382,6 +419,26 @@ fn an_agent_waits_until_its_validation_is_recorded() {
     assert_eq!(end.how, ExitReason::Ended);
     assert_eq!(end.said.text, "");
     assert!(!run.folder.path().join("stdout").exists(), "it was started");
+    assert!(!checkout.tree.exists());
+}
+
+fn a_run_that_ends_during_its_validation_leaves_nothing_of_it() {
+    let (mut run, checkout) = validated("echo started");
+    let numbers = run.numbers();
+    let validation = run.launch.validation.as_mut().expect("its commands");
+    let numbers_at = numbers.display();
+    let command = format!(
+        "{TWO_LEFT}; cp numbers {numbers_at}.new; mv {numbers_at}.new {numbers_at}; sleep 300"
+    );
+    validation.commands = vec![command];
+    let mut keeper = run.begin();
+    within("the command runs", || numbers.exists());
+    drop(keeper.stdin.take());
+    assert!(keeper.wait().expect("its end").success());
+    let end = run.folder.end().expect("the end of the run");
+    assert_eq!(end.how, ExitReason::Ended);
+    assert!(are_gone(&numbers, 2));
+    assert!(!run.folder.path().join("validation.json").exists());
     assert!(!checkout.tree.exists());
 }
 

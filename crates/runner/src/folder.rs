@@ -494,4 +494,18 @@ mod tests {
             assert_eq!(said.text, printed);
         }
     }
+
+    #[test]
+    fn a_last_line_may_have_64_kib_of_an_output_and_4_kib_of_the_errors() {
+        let root = tempfile::tempdir().expect("a directory");
+        let folder = run(root.path(), "01abc");
+        let long = "x".repeat(100_000);
+        for name in ["stdout", "stderr"] {
+            let mut log = folder.log(name).expect("a file");
+            log.write_all(long.as_bytes()).expect("a file");
+        }
+        let last = folder.last_words(OutputFormat::Text);
+        assert_eq!(last.len(), 65_536);
+        assert_eq!(folder.last_error_line().len(), 4_096);
+    }
 }

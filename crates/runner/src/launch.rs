@@ -129,4 +129,26 @@ mod tests {
         assert_eq!(places.len(), 2, "{path:?}");
         assert_eq!(places[0], Path::new("/usr/bin"));
     }
+
+    #[test]
+    fn each_note_of_a_keeper_is_read_and_what_is_none_is_passed_over() {
+        let ran = format!(
+            r#"{RAN}{{"command":"make","exit":0,"duration_ms":1,"output":"sha256:{}"}}"#,
+            "0".repeat(64)
+        );
+        for (line, begin) in [
+            ("3", "Turns(3)"),
+            (r#"spent {"tokens":5}"#, "Spent(Spend { tokens: 5,"),
+            (r#"read "a b.rs""#, r#"Read("a b.rs")"#),
+            (&*ran, r#"Ran(CommandRun { command: "make","#),
+            ("validated", "Validated"),
+        ] {
+            let read = note(line).map(|note| format!("{note:?}"));
+            let read = read.expect(line);
+            assert!(read.starts_with(begin), "{line}: {read}");
+        }
+        for line in ["", "-1", "read a.rs", "spent 5", "ran make", "validated 1"] {
+            assert!(note(line).is_none(), "{line}");
+        }
+    }
 }

@@ -105,7 +105,9 @@ mod tests {
     }
 
     #[test]
-    fn the_built_in_template_knows_no_name_that_has_no_value() {
+    fn the_built_in_template_is_within_the_limit_and_knows_no_name_that_has_no_value() {
+        assert_eq!(TEMPLATE_MAX, 65_536);
+        assert!(BUILT_IN.len() < 65_536);
         let names = [
             "agent", "author", "pr", "round", "turns", "seconds", "brief", "request", "pass",
             "fail", "settled",

@@ -119,11 +119,29 @@ fn a_removal_or_a_list_that_fails_says_so() {
     std::fs::remove_file(&note).expect("its note");
     std::fs::create_dir(&note).expect("a directory in its place");
     assert!(begun.checkout.remove().is_err(), "its note is still there");
+    let room = begun.place.path().join("room");
+    assert!(checkout::left(&room).is_err(), "a note cannot be read");
 
     let trees = begun.checkout.tree.parent().expect("a directory");
     std::fs::remove_dir_all(trees).expect("they are ours");
     std::fs::write(trees, "").expect("a file in their place");
-    assert!(checkout::left(&begun.place.path().join("room")).is_err());
+    assert!(checkout::left(&room).is_err(), "there is no list");
+}
+
+#[test]
+fn a_note_that_is_not_of_its_tree_is_removed_and_one_that_is_gone_is_passed_over() {
+    let begun = Begun::new();
+    begun.checkout.make().expect("a tree");
+    let note = begun.checkout.tree.with_extension("json");
+    let beside = |name: &str| note.with_file_name(name);
+    std::fs::copy(&note, beside("02abc.json")).expect("a note of another tree");
+    std::fs::write(beside("03abc.json"), "{\"repo").expect("half a note");
+    // It is listed and cannot be read, like one whose run ends between the two.
+    std::os::unix::fs::symlink("nowhere", beside("04abc.json")).expect("a link");
+    for _ in 0..2 {
+        assert_eq!(begun.left(), std::slice::from_ref(&begun.checkout));
+    }
+    assert!(!beside("02abc.json").exists() && !beside("03abc.json").exists());
 }
 
 #[test]

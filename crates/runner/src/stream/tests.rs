@@ -133,9 +133,10 @@ fn of_text_the_last_is_kept_and_a_cut_is_told() {
 
 #[test]
 fn a_line_without_end_costs_no_memory_and_hides_nothing_behind_it() {
-    let output = format!("{}\n{CLAUDE}", "x".repeat(LINE_MAX + 1));
+    const MIB: usize = 1024 * 1024;
+    let output = format!("{}\n{CLAUDE}", "x".repeat(4 * MIB + 1));
     assert_eq!(read(OutputFormat::Claude, &output, 64 * 1024).0.turns, 2);
-    for (length, turns) in [(LINE_MAX, 1), (LINE_MAX + 1, 0)] {
+    for (length, turns) in [(4 * MIB, 1), (4 * MIB + 1, 0)] {
         let turn = r#"{"type":"turn.started"}"#;
         let line = format!("{turn}{}\n", " ".repeat(length - turn.len()));
         let said = read(OutputFormat::Codex, &line, 64 * 1024).0;
@@ -187,12 +188,17 @@ fn a_turn_of_codex_ends_with_the_result_of_its_tool() {
     let completed = r#"{"type":"item.completed","item":{"id":"1","type":"web_search"}}"#;
     let words = r#"{"type":"item.completed","item":{"type":"agent_message","text":"PASS"}}"#;
     let turn = r#"{"type":"turn.started"}"#;
+    // A list of things to do is neither words nor a tool call.
+    let listed = r#"{"type":"item.started","item":{"id":"2","type":"todo_list"}}"#;
+    let done = r#"{"type":"item.completed","item":{"id":"2","type":"todo_list"}}"#;
     for (lines, turns) in [
         (&[turn, started, completed][..], 1),
         (&[turn, started, completed, started], 2),
         (&[turn, completed, completed], 2),
         (&[turn, completed, words, started, completed], 2),
         (&[words, words], 1),
+        (&[turn, completed, listed], 1),
+        (&[turn, listed, done, words], 1),
     ] {
         let said = whole(OutputFormat::Codex, &lines.join("\n"));
         assert_eq!(said.turns, turns, "{lines:?}");

@@ -19,6 +19,7 @@ use rustix::process::Pid;
 
 use crate::cgroup::ControlGroup;
 use crate::checkout::Checkout;
+use crate::drain::drain;
 use crate::folder::{ExitReason, Folder, Launch, Processes, RunEnd};
 use crate::launch::{RAN, READ, SPENT, VALIDATED};
 use crate::program;
@@ -384,23 +385,14 @@ fn listen(out: impl Read, file: File, mut reader: OutputReader, tell: &Sender<Ke
 }
 
 /// Reads everything and stores the first `max` bytes. On a full disk it continues to read without storing.
-fn store(mut from: impl Read, mut file: File, max: u64, seen: &mut dyn FnMut(&[u8])) {
-    let mut buffer = [0; 65_536];
+fn store(from: impl Read, mut file: File, max: u64, seen: &mut dyn FnMut(&[u8])) {
     let mut left = max;
-    loop {
-        match from.read(&mut buffer) {
-            Ok(0) => return,
-            Ok(count) => {
-                let bytes = &buffer[..count];
-                let stored = usize::try_from(left).unwrap_or(usize::MAX).min(count);
-                left -= stored as u64;
-                let _ = file.write_all(&bytes[..stored]);
-                seen(bytes);
-            }
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(_) => return,
-        }
-    }
+    drain(from, |bytes| {
+        let stored = usize::try_from(left).unwrap_or(usize::MAX).min(bytes.len());
+        left -= stored as u64;
+        let _ = file.write_all(&bytes[..stored]);
+        seen(bytes);
+    });
 }
 
 #[cfg(test)]

@@ -7,6 +7,7 @@
 
 pub mod cgroup;
 pub mod checkout;
+mod drain;
 pub mod folder;
 pub mod keeper;
 pub mod launch;

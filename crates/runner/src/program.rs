@@ -11,6 +11,8 @@ use std::time::{Duration, Instant};
 
 use rustix::fs::{Access, access};
 
+use crate::drain::drain;
+
 /// The pause between two checks whether a program has ended.
 const POLL: Duration = Duration::from_millis(10);
 
@@ -89,13 +91,12 @@ pub fn version_by(mut asked: Child, end: Instant) -> Option<String> {
 }
 
 /// Reads all of an output, so that the program never blocks, and keeps the first bytes.
-fn read_beginning(mut output: impl io::Read, said: &Mutex<Vec<u8>>) {
-    let mut buffer = [0; VERSION_BYTES_MAX];
-    while let Ok(count @ 1..) = output.read(&mut buffer) {
+fn read_beginning(output: impl io::Read, said: &Mutex<Vec<u8>>) {
+    drain(output, |bytes| {
         let mut said = said.lock().expect("no thread panics with it");
         let left = VERSION_BYTES_MAX - said.len();
-        said.extend(&buffer[..count.min(left)]);
-    }
+        said.extend(&bytes[..bytes.len().min(left)]);
+    });
 }
 
 /// The path of our own running program, even if another version has replaced its file.

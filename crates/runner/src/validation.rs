@@ -1,7 +1,7 @@
 //! Runs one validation command in a shell and returns its exit code, its duration and the digest of its output. Others
 //! decide if that is good enough.
 
-use std::io::{self, Read as _};
+use std::io;
 use std::os::unix::process::CommandExt as _;
 use std::process::{Command, Stdio};
 use std::sync::mpsc::{RecvTimeoutError, channel};
@@ -13,6 +13,7 @@ use rustix::process::{Pid, Signal, kill_process_group};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
+use crate::drain::drain;
 use crate::program;
 
 /// The commands to run in a run's tree before its agent starts.
@@ -55,7 +56,7 @@ pub fn shell(line: &str) -> Command {
 /// Runs a command in its own process group, which is killed after `limit`.
 pub fn run(mut command: Command, limit: Duration) -> io::Result<CommandEnd> {
     let start = Instant::now();
-    let (mut printed, output) = io::pipe()?;
+    let (printed, output) = io::pipe()?;
     let mut child = command
         .process_group(0)
         .stdin(Stdio::null())
@@ -68,15 +69,7 @@ pub fn run(mut command: Command, limit: Duration) -> io::Result<CommandEnd> {
     let group = Pid::from_child(&child);
     let reading = thread::spawn(move || {
         let mut hasher = Sha256::new();
-        let mut buffer = [0; 65_536];
-        loop {
-            match printed.read(&mut buffer) {
-                Ok(0) => break,
-                Ok(count) => hasher.update(&buffer[..count]),
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(_) => break,
-            }
-        }
+        drain(printed, |bytes| hasher.update(bytes));
         hasher.finalize()
     });
     let (tell, ended) = channel();

@@ -287,4 +287,25 @@ mod tests {
         let checkout: Checkout = serde_json::from_str(&note).expect("a note");
         assert_eq!(checkout.mib_max, 4_096);
     }
+
+    #[test]
+    fn every_directory_of_a_tree_is_opened_up_and_none_that_a_link_leads_to() {
+        let place = tempfile::tempdir().expect("a directory");
+        let at = |name: &str| place.path().join(name);
+        std::fs::create_dir_all(at("tree/a/b")).expect("directories");
+        std::fs::create_dir(at("other")).expect("a directory");
+        std::os::unix::fs::symlink("../../other", at("tree/a/link")).expect("a link");
+        std::fs::write(at("tree/a/file"), "").expect("a file");
+        let names = ["tree/a/b", "tree/a", "tree", "other", "tree/a/file"];
+        for name in names {
+            let closed = Permissions::from_mode(0o500);
+            std::fs::set_permissions(at(name), closed).expect("its mode");
+        }
+        open_up(&at("tree")).expect("it is ours");
+        let modes = names.map(|name| {
+            let data = at(name).metadata().expect("it exists");
+            data.permissions().mode() & 0o777
+        });
+        assert_eq!(modes, [0o700, 0o700, 0o700, 0o500, 0o500]);
+    }
 }

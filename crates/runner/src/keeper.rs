@@ -302,7 +302,7 @@ fn see_through(
     // Once the group's leader is reaped, the kernel may reuse its number. The members are found below the keeper
     // anyway.
     let group = (!is_over || cfg!(not(target_os = "linux"))).then_some(group);
-    tree::end(kept, group, if is_over { GRACE_OF_THE_REST } else { GRACE });
+    tree::end(kept, group, grace(&how));
     let last = Instant::now() + LAST_WORDS;
     while said.is_none()
         && let Ok(heard) = news.recv_timeout(last.saturating_duration_since(Instant::now()))
@@ -323,6 +323,17 @@ fn see_through(
         ..AgentOutput::default()
     });
     RunEnd { how, said }
+}
+
+/// The time that what is left of a run has to end.
+fn grace(how: &ExitReason) -> Duration {
+    match how {
+        ExitReason::Ended => GRACE,
+        ExitReason::Code(_)
+        | ExitReason::Signal(_)
+        | ExitReason::NotStarted(_)
+        | ExitReason::Unprepared(_) => GRACE_OF_THE_REST,
+    }
 }
 
 /// The processes below the keeper and in the control group. If there are none, it reaps zombies: with them the process
@@ -397,7 +408,10 @@ fn store(from: impl Read, mut file: File, max: u64, seen: &mut dyn FnMut(&[u8]))
 
 #[cfg(test)]
 mod tests {
+    use std::io::BufRead as _;
+
     use super::*;
+    use crate::stream::OutputFormat;
 
     /// The numbers of bytes stored and read of an output of `bytes` bytes.
     fn stored(bytes: u64, max: u64) -> (u64, u64) {
@@ -450,6 +464,43 @@ mod tests {
     }
 
     #[test]
+    fn each_read_turn_and_spend_is_told_once_and_what_comes_with_the_answer_at_the_end() {
+        let lines = [
+            r#"{"type":"assistant","message":{"id":"a","usage":{"input_tokens":5},"content":[{"type":"tool_use","id":"c","name":"Read","input":{"file_path":"a.rs"}}]}}"#,
+            r#"{"type":"user","message":{"content":[{"type":"tool_result","tool_use_id":"c"}]}}"#,
+            r#"{"type":"assistant","message":{"id":"b","usage":{"input_tokens":1}}}"#,
+            r#"{"type":"assistant","message":{"id":"b","usage":{"input_tokens":1}}}"#,
+            r#"{"type":"result","subtype":"success","result":"PASS","usage":{"input_tokens":9}}"#,
+        ];
+        let pieces = lines.iter().flat_map(|line| [line.as_bytes(), b"\n"]);
+        let pieces = Pieces(pieces.chain([&b""[..]]).map(Ok).collect());
+        let (tell, news) = channel();
+        let file = tempfile::tempfile().expect("a file");
+        listen(pieces, file, OutputReader::new(OutputFormat::Claude), &tell);
+        drop(tell);
+        let told = news.iter().map(|event| match event {
+            KeeperEvent::Turns(turns) => format!("{turns} turns"),
+            KeeperEvent::Spent(spend) => format!("{} tokens", spend.tokens),
+            KeeperEvent::Read(file) => file,
+            KeeperEvent::Said(said) => format!("{} for {} tokens", said.text, said.spend.tokens),
+            KeeperEvent::Prepared(_)
+            | KeeperEvent::Exited(_)
+            | KeeperEvent::Told
+            | KeeperEvent::Go => "something else".to_owned(),
+        });
+        assert_eq!(
+            Vec::from_iter(told),
+            [
+                "5 tokens",
+                "a.rs",
+                "6 tokens",
+                "1 turns",
+                "PASS for 9 tokens"
+            ]
+        );
+    }
+
+    #[test]
     fn an_output_whose_end_never_comes_is_cut_off() {
         let (tell, news) = channel();
         let agent = Command::new("sh").args(["-c", "exit 4"]).spawn();
@@ -457,5 +508,49 @@ mod tests {
         let end = see_through(agent.expect("a shell"), tell, &news, until, Vec::new);
         assert_eq!(end.how, ExitReason::Code(4));
         assert_eq!(end.said.unreadable, Some(Unreadable::CutOff));
+    }
+
+    #[test]
+    fn an_agent_has_5_s_to_end_and_what_one_leaves_behind_half_a_second() {
+        assert_eq!(grace(&ExitReason::Ended), Duration::from_secs(5));
+        for how in [ExitReason::Code(0), ExitReason::Signal(9)] {
+            assert_eq!(grace(&how), Duration::from_millis(500), "{how:?}");
+        }
+    }
+
+    /// Once the leader is gone, its group's number may be another's, and the rest is found below the keeper, where this
+    /// test finds nothing.
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn the_group_of_an_agent_is_ended_with_it_and_left_alone_after_it() {
+        for (script, until, how, is_left) in [
+            ("echo $$; exec sleep 300", 0, ExitReason::Ended, false),
+            (
+                "sleep 300 & echo $!; exit 4",
+                600,
+                ExitReason::Code(4),
+                true,
+            ),
+        ] {
+            let agent = Command::new("sh")
+                .args(["-c", script])
+                .process_group(0)
+                .stdout(Stdio::piped())
+                .spawn();
+            let mut agent = agent.expect("a shell");
+            let out = agent.stdout.take().expect("it was piped");
+            let mut line = String::new();
+            io::BufReader::new(out)
+                .read_line(&mut line)
+                .expect("a number");
+            let process = Process::of(line.trim().parse().expect("a number"));
+            let process = process.expect("it runs");
+            let (tell, news) = channel();
+            let until = Instant::now() + Duration::from_secs(until);
+            let end = see_through(agent, tell, &news, until, Vec::new);
+            let found = process.is_running();
+            process.signal(rustix::process::Signal::KILL);
+            assert_eq!((end.how, found), (how, is_left), "{script}");
+        }
     }
 }

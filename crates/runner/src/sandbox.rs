@@ -5,7 +5,7 @@
 
 mod network;
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -184,8 +184,7 @@ impl Sandbox {
         for name in SETTINGS {
             walls.bind("--ro-bind-try", &Path::new("/etc").join(name));
         }
-        let home = std::env::var_os("HOME").map(PathBuf::from);
-        let home = home.filter(|home| home.is_absolute() && home.parent().is_some());
+        let home = home_in(std::env::var_os("HOME"));
         if let Some(home) = &home {
             walls.hide(home);
         }
@@ -295,6 +294,12 @@ impl Sandbox {
         }
         Ok(false)
     }
+}
+
+/// The home directory that this variable names, if it can be hidden: a relative path names none, and the root is all.
+fn home_in(variable: Option<OsString>) -> Option<PathBuf> {
+    let home = variable.map(PathBuf::from);
+    home.filter(|home| home.is_absolute() && home.parent().is_some())
 }
 
 fn not_shown(named: &Path, what: &str, at: &Path) -> io::Error {
@@ -522,5 +527,32 @@ mod tests {
         assert!(!line.contains("shallow"), "{line}");
         let error = walls("git config core.worktree $PWD/..", &[]).expect_err("no worktree");
         assert!(error.contains("core.worktree"), "{error}");
+    }
+
+    #[test]
+    fn a_home_that_is_relative_or_the_root_is_none_to_hide() {
+        for (variable, home) in [
+            (Some("/home/ann"), Some("/home/ann")),
+            (Some("/"), None),
+            (Some("home/ann"), None),
+            (Some(""), None),
+            (None, None),
+        ] {
+            let found = home_in(variable.map(OsString::from));
+            assert_eq!(found, home.map(PathBuf::from), "{variable:?}");
+        }
+    }
+
+    #[test]
+    fn a_path_that_leads_nowhere_is_none_and_one_that_cannot_be_followed_an_error() {
+        let place = tempfile::tempdir().expect("a directory");
+        let place = place.path().canonicalize().expect("it exists");
+        for (link, to) in [("here", "."), ("nowhere", "none"), ("loop", "loop")] {
+            std::os::unix::fs::symlink(to, place.join(link)).expect("a link");
+        }
+        let real = |name: &str| real(&place.join(name)).map_err(|_| name.to_owned());
+        assert_eq!(real("here"), Ok(Some(place.clone())));
+        assert_eq!(real("nowhere"), Ok(None));
+        assert_eq!(real("loop"), Err("loop".to_owned()));
     }
 }

@@ -190,12 +190,9 @@ pub fn end_strays(keepers: &[i32]) {
 
 /// Reaps ended children of this process, except `kept`, which others wait for.
 pub(crate) fn reap(kept: &[i32]) {
-    let own = rustix::process::getpid().as_raw_nonzero().get();
     for pid in running().filter(|pid| !kept.contains(pid)) {
-        if stat(pid).is_some_and(|stat| stat.is_over && stat.parent == own) {
-            // If it cannot be waited for, nothing is left to do.
-            let _ = waitpid(Pid::from_raw(pid), WaitOptions::NOHANG);
-        }
+        // Does nothing to a process that runs or is not our child.
+        let _ = waitpid(Pid::from_raw(pid), WaitOptions::NOHANG);
     }
 }
 

@@ -553,4 +553,22 @@ mod tests {
             assert_eq!((end.how, found), (how, is_left), "{script}");
         }
     }
+
+    /// A plain directory takes the place of a control group, and one process that of a keeper which could not leave it.
+    #[test]
+    fn a_keeper_ends_every_member_of_its_control_group_but_itself() {
+        let group = tempfile::tempdir().expect("a directory");
+        let start = || Command::new("sleep").arg("300").spawn().expect("sleep");
+        let mut started = [start(), start()];
+        let [own, other] = [&started[0], &started[1]].map(|child| child.id().cast_signed());
+        let members = format!("{own}\n{other}\n");
+        std::fs::write(group.path().join("cgroup.procs"), members).expect("a list");
+        let of_group = serde_json::to_value(group.path()).and_then(serde_json::from_value);
+        let of_group: ControlGroup = of_group.expect("a path");
+        let (found, expected) = (kept(own, Some(&of_group)), Process::of(other));
+        for child in &mut started {
+            child.kill().and_then(|()| child.wait()).expect("its end");
+        }
+        assert_eq!(found, [expected.expect("it ran")]);
+    }
 }

@@ -206,6 +206,24 @@ fn a_turn_of_codex_ends_with_the_result_of_its_tool() {
 }
 
 #[test]
+fn a_turn_of_gemini_begins_with_words_or_a_call_and_ends_with_a_result() {
+    let words = r#"{"type":"message","role":"assistant","content":"PASS","delta":true}"#;
+    let asked = r#"{"type":"message","role":"user","content":"Review it."}"#;
+    let call = r#"{"type":"tool_use","tool_id":"c","tool_name":"list_directory"}"#;
+    let result = r#"{"type":"tool_result","tool_id":"c","status":"success"}"#;
+    for (lines, turns) in [
+        (&[asked][..], 0),
+        (&[asked, words, words], 1),
+        (&[words, call, call], 1),
+        (&[call, result], 1),
+        (&[call, result, call, result, words], 3),
+    ] {
+        let said = whole(OutputFormat::Gemini, &lines.join("\n"));
+        assert_eq!(said.turns, turns, "{lines:?}");
+    }
+}
+
+#[test]
 fn files_that_a_tool_or_a_plain_command_reads_are_told_once_it_went_well() {
     let reads = |form, output: &str| {
         let mut reader = OutputReader::new(form);

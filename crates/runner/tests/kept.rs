@@ -40,7 +40,7 @@ fn main() -> ExitCode {
         a_command_gets_its_surroundings_and_its_end_is_recorded
         what_cannot_be_started_names_the_reason
         progress_is_reported_while_the_command_runs
-        nothing_that_a_command_left_running_outlives_its_run
+        nothing_that_a_command_left_running_outlives_its_run_in_a_control_group_or_without
         a_command_runs_in_a_control_group_of_its_own_where_one_can_be_made
         a_run_ends_with_everything_when_its_time_is_over_or_its_daemon_is_gone
         validation_sees_the_whole_commit_and_the_agent_what_is_not_left_out
@@ -290,11 +290,15 @@ const TWO_LEFT: &str =
     "mkfifo ready; setsid sh -c 'echo $$ >> numbers; echo > ready; exec sleep 300' &
     sleep 300 & echo $! >> numbers; read line < ready";
 
-fn nothing_that_a_command_left_running_outlives_its_run() {
-    let run = Run::of(TWO_LEFT);
-    let (_, end) = run.keep(|_, _| ());
-    assert_eq!(end.how, ExitReason::Code(0));
-    assert!(are_gone(&run.numbers(), 2));
+fn nothing_that_a_command_left_running_outlives_its_run_in_a_control_group_or_without() {
+    // No group can have a name with a directory that is not there.
+    for name in [format!("left-{}", std::process::id()), "no/group".into()] {
+        let mut run = Run::of(TWO_LEFT);
+        run.name = name;
+        let (_, end) = run.keep(|_, _| ());
+        assert_eq!(end.how, ExitReason::Code(0), "{}", run.name);
+        assert!(are_gone(&run.numbers(), 2), "{}", run.name);
+    }
 }
 
 fn a_command_runs_in_a_control_group_of_its_own_where_one_can_be_made() {

@@ -39,7 +39,8 @@ pub(crate) struct Fairness {
     listed: Option<ListedOrders>,
     /// The monotonic time since which orders have been waiting.
     orders_since: Option<u64>,
-    /// Orders whose time for files in doubt is over, and their mark.
+    /// Orders whose time for files in doubt is over, and their mark. If no time runs (`orders_since`), they are the rest of
+    /// orders that had their turn.
     orders: Option<(QueueMark, Vec<OsString>)>,
     /// The reviews whose deadline has come and whose outboxes the daemon has listed.
     deadlines: BTreeMap<ReviewKey, DeadlineWait>,
@@ -151,6 +152,13 @@ impl Fairness {
         (!orders.is_empty()).then_some(orders)
     }
 
+    /// Keeps the orders for which a turn had no time: they have theirs in the next pass, before orders that were given later.
+    pub(crate) fn keep_rest(&mut self, rest: Vec<OsString>, intake: &Intake) {
+        if !rest.is_empty() {
+            self.orders = Some((intake.mark(), rest));
+        }
+    }
+
     /// True if orders have waited for as long as any file may hold them up.
     fn is_late(&self, moment: Moment) -> bool {
         let late = ORDER_GRACE_MS + BACKLOG_MS;
@@ -160,7 +168,8 @@ impl Fairness {
 
     /// The earliest monotonic time to process orders that were held up.
     pub(crate) fn orders_due(&self) -> Option<u64> {
-        if self.listed.is_some() {
+        let is_rest = self.orders.is_some() && self.orders_since.is_none();
+        if self.listed.is_some() || is_rest {
             return Some(0);
         }
         self.orders_since

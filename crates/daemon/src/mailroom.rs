@@ -323,7 +323,8 @@ impl Mailroom {
         }
         let intake = &self.docket.intake;
         if let Some(orders) = self.waits.whose_turn(orders, intake, moment) {
-            self.process_orders(&orders, moment, &mut pass)?;
+            let end = self.sweeping.step_end();
+            self.process_orders(orders, end, moment, &mut pass)?;
         }
         if self.docket.intake.next_wakeup() != Some(0) {
             self.deliver_slice(moment, &mut pass)?;

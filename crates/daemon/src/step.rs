@@ -18,6 +18,11 @@ impl StepEnd {
         Self(self.0.map(|end| end.min(Instant::now() + most)))
     }
 
+    /// True if the step ends at some time, however late.
+    pub(crate) fn is_limited(self) -> bool {
+        self.0.is_some()
+    }
+
     pub(crate) fn has_come(self) -> bool {
         self.0.is_some_and(|end| Instant::now() >= end)
     }

@@ -1,7 +1,8 @@
 //! Handles everything besides messages: orders, requests that leave their inbox, deadlines. The rules judge each, and
 //! the ledger commits it like a batch of messages.
 
-use std::ffi::{OsStr, OsString};
+use std::collections::VecDeque;
+use std::ffi::OsString;
 
 use chrono::{DateTime, Utc};
 use judgement::RequestFile;
@@ -15,12 +16,54 @@ use workspace::untaken_requests::Delivered;
 use super::{HostChangeError, Mailroom, Pass};
 use crate::docket::OpenBatch;
 use crate::fairness::DueDeadline;
-use crate::step::BeforeListing;
+use crate::step::{BeforeListing, StepEnd};
 use crate::sweeping::OutboxStep;
 use workspace::error::chain;
 
 /// The most orders that are committed together.
 const BATCH_MAX: usize = 64;
+
+/// The files in the directory of orders that a pass found to be none: one line of the log for any number of them.
+#[derive(Default)]
+struct Unfit {
+    moved: UnfitFiles,
+    /// Those that could not be moved aside.
+    stuck: UnfitFiles,
+}
+
+/// How many files there are, and the first one with the reason why it is not an order.
+#[derive(Default)]
+struct UnfitFiles {
+    count: usize,
+    first: Option<(OsString, String)>,
+}
+
+impl Unfit {
+    fn log(&self) {
+        if let Some((name, why)) = &self.moved.first {
+            let name = name.display();
+            match self.moved.count {
+                1 => {
+                    tracing::warn!(%name, why, "not an order; moved it to .settled/orders/unreadable");
+                }
+                files => {
+                    tracing::warn!(files, first = %name, why, "not orders; moved them to .settled/orders/unreadable");
+                }
+            }
+        }
+        if let Some((name, why)) = &self.stuck.first {
+            let (name, files) = (name.display(), self.stuck.count);
+            tracing::warn!(files, first = %name, why, "not orders, and could not move them aside");
+        }
+    }
+}
+
+impl UnfitFiles {
+    fn add(&mut self, name: OsString, why: String) {
+        self.count += 1;
+        self.first.get_or_insert((name, why));
+    }
+}
 
 impl Mailroom {
     /// Lists the directory of orders, then the outboxes; returns the orders before which nothing can be found any more.
@@ -37,31 +80,54 @@ impl Mailroom {
         self.waits.swept_before(listed, swept, moment)
     }
 
+    /// Processes the orders whose turn it is. If the step ends at some time, it processes at most one batch until then, and the
+    /// rest in later passes: a backlog of orders holds up no mail.
     pub(super) fn process_orders(
         &mut self,
-        orders: &[OsString],
+        orders: Vec<OsString>,
+        end: StepEnd,
         moment: Moment,
         pass: &mut Pass,
     ) -> Result<(), SpoolError> {
-        orders
-            .chunks(BATCH_MAX)
-            .try_for_each(|names| self.process_some(names, moment, pass))
+        let mut orders = VecDeque::from(orders);
+        let mut unfit = Unfit::default();
+        let mut done = Ok(());
+        while done.is_ok() && !orders.is_empty() {
+            done = self.process_some(&mut orders, end, &mut unfit, moment, pass);
+            if end.is_limited() {
+                break;
+            }
+        }
+        unfit.log();
+        done?;
+        let intake = &self.docket.intake;
+        self.waits.keep_rest(orders.into(), intake);
+        Ok(())
     }
 
+    /// Takes a batch of orders from the front and commits it; one at least, however soon the step ends.
     fn process_some(
         &mut self,
-        names: &[OsString],
+        orders: &mut VecDeque<OsString>,
+        end: StepEnd,
+        unfit: &mut Unfit,
         moment: Moment,
         pass: &mut Pass,
     ) -> Result<(), SpoolError> {
         let mut batch = OpenBatch::default();
         let mut processed = Vec::new();
-        for name in names {
-            let order = match orders::read(&self.root, name, moment.utc) {
+        for n in 0..BATCH_MAX {
+            if n > 0 && end.has_come() {
+                break;
+            }
+            let Some(name) = orders.pop_front() else {
+                break;
+            };
+            let order = match orders::read(&self.root, &name, moment.utc) {
                 Ok(Some(order)) => order,
                 Ok(None) => continue,
                 Err(error) => {
-                    self.put_aside(name, &error);
+                    self.put_aside(name, error, unfit);
                     continue;
                 }
             };
@@ -72,7 +138,7 @@ impl Mailroom {
                     self.commit(std::mem::take(&mut batch), moment, pass)?;
                     if let Err(refused) = self.change_hosts(change, id, moment) {
                         let HostChangeError::Spool(error) = refused else {
-                            self.put_aside(name, &NoOrder::Unfit(refused.to_string()));
+                            self.put_aside(name, NoOrder::Unfit(refused.to_string()), unfit);
                             continue;
                         };
                         return Err(error);
@@ -95,30 +161,26 @@ impl Mailroom {
     }
 
     /// Removes orders that the ledger has.
-    fn remove_orders(&self, processed: &mut Vec<&OsString>) {
+    fn remove_orders(&self, processed: &mut Vec<OsString>) {
         for name in processed.drain(..) {
-            if let Err(error) = orders::remove(&self.root, name) {
+            if let Err(error) = orders::remove(&self.root, &name) {
                 tracing::warn!(name = %name.display(), error = %chain(&error), "cannot remove an order that is in the ledger; it counts once");
             }
         }
     }
 
-    fn put_aside(&self, name: &OsStr, error: &NoOrder) {
+    fn put_aside(&self, name: OsString, error: NoOrder, unfit: &mut Unfit) {
         match error {
-            NoOrder::Unfit(why) => match orders::put_aside(&self.root, name) {
-                Ok(()) => {
-                    tracing::warn!(name = %name.display(), why, "not an order; moved it to .settled/orders/unreadable");
-                }
-                Err(error) => {
-                    tracing::warn!(name = %name.display(), why, error = %chain(&error), "not an order, and could not move it aside");
-                }
+            NoOrder::Unfit(why) => match orders::put_aside(&self.root, &name) {
+                Ok(()) => unfit.moved.add(name, why),
+                Err(error) => unfit.stuck.add(name, format!("{why}; {}", chain(&error))),
             },
             NoOrder::Young(why) => {
                 tracing::debug!(name = %name.display(), why, "an order may be incomplete; will read it again");
             }
             // An I/O error says nothing about the order.
             NoOrder::Io(error) => {
-                tracing::warn!(name = %name.display(), error = %chain(error), "cannot read an order; will retry");
+                tracing::warn!(name = %name.display(), error = %chain(&error), "cannot read an order; will retry");
             }
         }
     }

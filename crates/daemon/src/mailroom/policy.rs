@@ -17,6 +17,7 @@ use workspace::orders;
 use super::{Mailroom, MailroomError, Pass, keep_apart};
 use crate::metrics::Gauges;
 use crate::shared_ledger::SharedLedger;
+use crate::step::StepEnd;
 
 impl Mailroom {
     /// The current config.
@@ -94,7 +95,7 @@ impl Mailroom {
         self.waits.all_listed = false;
         let (own_config, own_policy) = self.judge_by(config, theirs);
         let recorded = match self.follow_log(moment) {
-            Ok(true) => self.process_orders(&orders, moment, pass),
+            Ok(true) => self.process_orders(orders, StepEnd(None), moment, pass),
             followed => followed.map(drop),
         };
         self.judge_by(own_config, own_policy);

@@ -13,8 +13,8 @@ use crate::step::{BeforeListing, StepEnd};
 use crate::sweeping::OutboxStep;
 
 impl Mailroom {
-    /// Limits each step of a sweep, and each scan for unknown senders, to this time; without this call there is no
-    /// limit.
+    /// Limits each step of a sweep, each scan for unknown senders, and the orders of a pass, to this time, and a pass to one
+    /// batch of orders; without this call there is no limit.
     pub fn limit_step_time(&mut self, limit: Duration) {
         self.sweeping.step_max = Some(limit);
     }

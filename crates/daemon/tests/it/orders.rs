@@ -2,12 +2,14 @@
 
 use std::time::Duration;
 
-use daemon::mailroom::Mailroom;
+use daemon::mailroom::{Mailroom, Pass};
+use daemon::schedule::Wakeup;
 use daemon::submit_order::{SubmitError, submit_as, wait_until};
 use message_schema::id::{MessageId, PrNumber};
 use review::{Act, Event, PersonsDecision, ReviewKey, Which};
+use workspace::orders::{self, Order};
 
-use crate::room::{Room, at};
+use crate::room::{Room, at, at_ms};
 
 /// Ann calls off the review of pull request 86.
 fn cancelled() -> Event {
@@ -80,4 +82,80 @@ fn a_batch_ends_once_it_makes_and_puts_away_as_many_files_as_it_may() {
     mailroom.limit_batches(Duration::MAX, 8, usize::MAX);
     mailroom.sweep().expect("a sweep");
     assert_eq!(mailroom.pass(at(1)).expect("a pass").accepted, 4);
+}
+
+/// Gives this many orders, each a millisecond after the one before.
+fn order(room: &Room, count: i64) {
+    for n in 0..count {
+        let id = MessageId::new(format!("order-{n:02}")).expect("an id");
+        let order = Order::new(id, at_ms(n).utc, cancelled());
+        orders::write(room.root(), &order).expect("an order");
+    }
+}
+
+/// The ids of the ledger's records.
+fn recorded(room: &Room) -> Vec<String> {
+    let mut ids = Vec::new();
+    let read = spool::read_ledger(room.root(), &mut |entry| {
+        ids.extend(entry.id.clone());
+        Ok(())
+    });
+    read.expect("a ledger");
+    ids
+}
+
+#[test]
+fn a_backlog_of_orders_is_processed_a_batch_a_pass_and_holds_up_no_message() {
+    let room = Room::new();
+    order(&room, 70);
+    let mut mailroom = Mailroom::open(room.root()).expect("a start").0;
+    mailroom.limit_step_time(Duration::from_secs(3_600));
+    mailroom.sweep().expect("a sweep");
+    assert_eq!(mailroom.pass(at(1)).expect("a pass").events, 64);
+    assert_eq!(mailroom.schedule(at(1)).at(Wakeup::Orders), Some(0));
+
+    room.ask("claude", "codex", "q-1");
+    mailroom.sweep().expect("a sweep");
+    let Pass {
+        accepted, events, ..
+    } = mailroom.pass(at(1)).expect("a pass");
+    assert_eq!((accepted, events), (1, 6));
+    assert_eq!(mailroom.schedule(at(1)).at(Wakeup::Orders), None);
+    let mut expected: Vec<_> = (0..70).map(|n| format!("order-{n:02}")).collect();
+    expected.insert(64, "q-1".to_owned());
+    assert_eq!(recorded(&room), expected);
+}
+
+#[test]
+fn files_that_are_no_orders_are_put_aside_a_batch_a_pass() {
+    let room = Room::new();
+    let mut mailroom = Mailroom::open(room.root()).expect("a start").0;
+    (0..70).for_each(|n| room.put(&format!(".settled/orders/{n:02}.json"), "junk"));
+    mailroom.limit_step_time(Duration::from_secs(3_600));
+    mailroom.sweep().expect("a sweep");
+    let mut aside = || {
+        mailroom.pass(at(1)).expect("a pass");
+        let aside = room.path(".settled/orders/unreadable");
+        std::fs::read_dir(aside).expect("a directory").count()
+    };
+    assert_eq!([aside(), aside()], [64, 70]);
+}
+
+#[test]
+fn a_pass_ends_its_orders_with_its_step_after_one_at_least() {
+    let room = Room::new();
+    order(&room, 3);
+    let mut mailroom = Mailroom::open(room.root()).expect("a start").0;
+    mailroom.limit_step_time(Duration::ZERO);
+    let passes = (0..100).map(|_| mailroom.pass(at(1)).expect("a pass").events);
+    let events: Vec<_> = passes.filter(|events| *events > 0).collect();
+    assert_eq!(events, [1, 1, 1]);
+}
+
+#[test]
+fn without_a_limit_a_pass_processes_all_orders() {
+    let room = Room::new();
+    order(&room, 70);
+    let mut mailroom = Mailroom::open(room.root()).expect("a start").0;
+    assert_eq!(mailroom.pass(at(1)).expect("a pass").events, 70);
 }

@@ -83,7 +83,8 @@ impl GrowingOriginals {
     }
 
     /// Watches the originals that the last records before this start accepted: the earlier daemon may have ended before
-    /// they changed. No record says whether the writer was done.
+    /// they changed, and `serve --once` may start hours apart. No record says whether the writer was done. One whose time
+    /// is over gets one look.
     fn watch_recent(&mut self, root: &Path, next_seq: u64) -> Result<(), SpoolError> {
         let mut told = Vec::new();
         Tail::open(root, recent(next_seq))?.read(&mut |entry| {
@@ -116,12 +117,9 @@ impl GrowingOriginals {
                 if !watched.is_due(moment) {
                     return true;
                 }
-                // A start finds many older ones among the last records, and reads none of them.
-                if is_over(watched.since, moment.utc) {
-                    return false;
-                }
+                let may_change = !is_over(watched.since, moment.utc);
                 match view.changed_original(watched.seq, &watched.original) {
-                    Ok(None) => true,
+                    Ok(None) => may_change,
                     Ok(Some(file)) => {
                         changed.extend(AgentName::new(outbox).ok().map(|agent| SentDiffers {
                             agent,
@@ -132,14 +130,14 @@ impl GrowingOriginals {
                     }
                     Err(error) => {
                         failed = Some(error);
-                        true
+                        may_change
                     }
                 }
             });
             !watched.is_empty()
         });
         if let Some(error) = failed {
-            tracing::warn!(error = %workspace::error::chain(&error), "cannot look at a file in sent/; will retry");
+            tracing::warn!(error = %workspace::error::chain(&error), "cannot look at a file in sent/; a later look or start retries");
         }
         Ok(changed)
     }

@@ -3,9 +3,10 @@
 use std::io::Write as _;
 use std::os::unix::ffi::OsStrExt as _;
 
+use daemon::mailroom::Mailroom;
 use workspace::operator_alerts;
 
-use crate::room::Room;
+use crate::room::{Room, at};
 
 /// The notices about changed originals in claude's inbox.
 fn notices(room: &Room) -> usize {
@@ -35,20 +36,44 @@ fn a_changed_original_is_told_once_over_all_starts() {
 }
 
 #[test]
-fn an_original_of_a_terabyte_is_told_and_one_of_an_earlier_hour_is_not_looked_at() {
-    for (second, told) in [(90, 1), (600, 1), (601, 0)] {
+fn an_original_of_a_terabyte_is_told_at_a_start_however_late() {
+    for second in [90, 600, 601, 3_600 * 24] {
         let room = Room::new();
         room.ask("claude", "codex", "q-1");
         room.visit(0);
-        let original = std::fs::File::options()
-            .write(true)
-            .open(room.path("agents/claude/sent/q-1.yaml"));
-        original
-            .and_then(|original| original.set_len(1 << 40))
-            .expect("a sparse file");
+        lengthen(&room);
         room.visit(second);
-        assert_eq!(notices(&room), told, "after {second} s");
+        assert_eq!(notices(&room), 1, "after {second} s");
     }
+}
+
+#[test]
+fn an_original_of_an_earlier_hour_gets_one_look_at_a_start_and_no_more() {
+    let room = Room::new();
+    room.ask("claude", "codex", "q-1");
+    room.visit(0);
+    let mut mailroom = Mailroom::open(room.root()).expect("a start").0;
+    let mut look_at = |second| {
+        let looked = mailroom.look_for_changed_originals(at(second));
+        looked.expect("a look at what was sent");
+    };
+    look_at(3_600);
+    lengthen(&room);
+    (1..9).for_each(|n| look_at(3_600 + 600 * n));
+    assert_eq!(notices(&room), 0);
+    drop(mailroom);
+    room.visit(9_000);
+    assert_eq!(notices(&room), 1, "the next start looks again");
+}
+
+/// Makes claude's original a sparse file of a terabyte.
+fn lengthen(room: &Room) {
+    let original = std::fs::File::options()
+        .write(true)
+        .open(room.path("agents/claude/sent/q-1.yaml"));
+    original
+        .and_then(|original| original.set_len(1 << 40))
+        .expect("a sparse file");
 }
 
 #[test]

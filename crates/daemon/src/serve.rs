@@ -1,6 +1,7 @@
 //! Runs the main loop: it wakes the mailroom on events, on time and at the end.
 
 mod checkpoint;
+mod file_limit;
 mod once;
 mod outboxes;
 mod recovered;
@@ -19,6 +20,7 @@ use tokio::sync::Notify;
 use workspace::clock::{Clock, Moment};
 use workspace::error::chain;
 
+use self::file_limit::prove_room_for_files;
 pub use self::once::{ServedOnce, Tally, serve_once, serve_shared_once};
 use self::outboxes::watch_outbox;
 pub use self::signals::Until;
@@ -54,12 +56,6 @@ const BATCH_BYTES: usize = 192 * 1024;
 
 /// The longest step through the outboxes or inboxes. However many agents there are, the loop then serves new writers.
 const STEP_TIME: Duration = Duration::from_millis(8);
-
-/// The number of files that the runtime and its signal handlers open.
-const RUNTIME_FILES: usize = 8;
-
-/// The number of files that a pass over one agent's mail and a checkpoint beside it have open at once, with some to spare.
-const PASS_FILES: usize = 11;
 
 /// An error that stops the daemon.
 #[derive(Debug, thiserror::Error)]
@@ -123,7 +119,7 @@ fn serve_host(
     sharing: Option<Sharing>,
     ready: impl FnOnce(&Mailroom),
 ) -> Result<ServeEnd, DaemonError> {
-    prove_room_for_files(RUNTIME_FILES).map_err(DaemonError::Setup)?;
+    prove_room_for_files().map_err(DaemonError::Setup)?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build();
@@ -140,15 +136,6 @@ fn serve_host(
         daemon.ready = Some(Box::new(ready));
         daemon.run(signals).await
     })
-}
-
-/// Opens this many files and closes them again. Without room for its files the runtime would panic, and without room
-/// for a pass the daemon would serve and deliver nothing.
-fn prove_room_for_files(count: usize) -> std::io::Result<()> {
-    (0..count)
-        .map(|_| std::fs::File::open("/dev/null"))
-        .collect::<std::io::Result<Vec<_>>>()
-        .map(drop)
 }
 
 type Ready<'r> = Box<dyn FnOnce(&Mailroom) + 'r>;
@@ -228,7 +215,6 @@ impl<'r> Daemon<'r> {
     /// Prepares the loop without judging anything.
     fn set_up(&mut self) -> Result<(), DaemonError> {
         self.start_watching();
-        prove_room_for_files(PASS_FILES).map_err(DaemonError::Setup)?;
         self.mailroom
             .limit_batches(BATCH_TIME, BATCH_FILES, BATCH_BYTES);
         self.mailroom.limit_step_time(STEP_TIME);

@@ -7,7 +7,8 @@ use std::time::Duration;
 use spool::SpoolError;
 use workspace::error::chain;
 
-use super::{Daemon, DaemonError, PASS_FILES, prove_room_for_files};
+use super::file_limit::prove_room_for_files;
+use super::{Daemon, DaemonError};
 use crate::mailroom::{Pass, Sharing, SharingState};
 use crate::schedule::Wakeup;
 
@@ -49,6 +50,7 @@ pub struct ServedOnce {
 
 /// Judges and delivers everything there is, waits for unfinished files, then stops.
 pub fn serve_once(root: &Path) -> Result<Tally, DaemonError> {
+    prove_room_for_files().map_err(DaemonError::Setup)?;
     let mut daemon = Daemon::open(root, None, Arc::default())?;
     daemon.serve_once(0)
 }
@@ -61,6 +63,7 @@ pub fn serve_shared_once(
     sharing: Sharing,
     end: u64,
 ) -> Result<ServedOnce, DaemonError> {
+    prove_room_for_files().map_err(DaemonError::Setup)?;
     let mut daemon = Daemon::open(root, Some(sharing), Arc::default())?;
     let tally = daemon.serve_once(end)?;
     let sharing_state = daemon.mailroom.sharing_state().cloned();
@@ -95,7 +98,6 @@ fn unsynced(checkpoint: Result<(), SpoolError>) -> Result<usize, SpoolError> {
 impl Daemon<'_> {
     /// Repeats passes until nothing is left to do, then finishes what it began.
     fn serve_once(&mut self, end: u64) -> Result<Tally, DaemonError> {
-        prove_room_for_files(PASS_FILES).map_err(DaemonError::Setup)?;
         self.sweep_once()?;
         let mut moved_at = self.clock.read().mono;
         let mut head = self.mailroom.head();

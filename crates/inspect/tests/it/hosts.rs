@@ -145,7 +145,7 @@ fn each_host_is_listed_with_its_agents_and_the_last_that_was_heard_of_it() {
     let mut status = on_the_tower();
     let heard = |name: &str| {
         json!({
-            "host": name, "version": "0.1.1", "seq": 11, "state": "waiting",
+            "host": name, "version": "0.1.1", "seq": 11, "standing": "waiting",
             "at": "2026-11-23T08:10:01Z", "heard_at": "2026-11-23T08:10:00Z", "behind": 1,
         })
     };

@@ -2,10 +2,12 @@
 //!
 //! `status`, `why`, `problems` and `dead-letter list` all take their open refusals from here.
 
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 use message_schema::Report;
 use message_schema::id::{AgentName, PrNumber};
+use message_schema::limit::MESSAGE_BYTES_MAX;
 use message_schema::line::is_one_line;
 use review::{Phase, Review, ReviewKey, State};
 use spool::FileName;
@@ -15,16 +17,20 @@ use workspace::shell::quoted;
 
 use crate::status::pending::ClaimedReview;
 
-/// The number of newest refusals whose file is read for the pull request it names. The review that the daemon found is
-/// known for all.
+/// The number of refused files that a command reads for the pull request they name, the newest first, and their bytes in
+/// all. The review that the daemon found is known for all, and their files are not read.
 const LOOKED_INTO_MAX: usize = 100;
+const BYTES_MAX: u64 = 4 * BYTES_OF_AGENT_MAX;
+
+/// The bytes of one agent's files, so that large ones do not keep those of all others unread. The newest always fits.
+const BYTES_OF_AGENT_MAX: u64 = MESSAGE_BYTES_MAX;
 
 /// A refused message that its sender has to correct or to remove.
 #[derive(Clone, Debug)]
 pub struct OpenRefusal {
     /// The refusal.
     pub refusal: Refusal,
-    /// The pull request it names, if it is one of the newest.
+    /// The pull request it names, if the daemon found no review and its file was looked into.
     pub pr: Option<PrNumber>,
     /// Its report in `dead_letter/`.
     report: Option<PathBuf>,
@@ -40,16 +46,16 @@ pub fn open(root: &Path, index: &LedgerIndex) -> Vec<OpenRefusal> {
         .filter(|refusal| refusal.corrected.is_none())
         .collect();
     refusals.sort_unstable_by_key(|refusal| refusal.seq);
-    let mut looked_into = 0;
+    let mut budget = ReadBudget::default();
     let mut open: Vec<OpenRefusal> = refusals
         .into_iter()
         .rev()
         .filter_map(|refusal| {
             let directory = super::directory(root, &refusal.agent);
             let path = directory.join(&refusal.file);
-            path.symlink_metadata().ok()?;
-            looked_into += 1;
-            let pr = (looked_into <= LOOKED_INTO_MAX).then(|| ClaimedReview::of(&path).pr);
+            let bytes = path.symlink_metadata().ok()?.len();
+            let is_read = refusal.review.is_none() && budget.spend(&refusal.agent, bytes);
+            let pr = is_read.then(|| ClaimedReview::of(&path).pr);
             Some(OpenRefusal {
                 refusal: refusal.clone(),
                 pr: pr.flatten(),
@@ -63,6 +69,30 @@ pub fn open(root: &Path, index: &LedgerIndex) -> Vec<OpenRefusal> {
         .collect();
     open.reverse();
     open
+}
+
+/// The files and bytes that were spent on looking into refused files.
+#[derive(Default)]
+struct ReadBudget<'a> {
+    files: usize,
+    bytes: u64,
+    bytes_of: HashMap<&'a AgentName, u64>,
+}
+
+impl<'a> ReadBudget<'a> {
+    /// Spends a file of this size; false, and nothing is spent, if it is too large for what is left.
+    fn spend(&mut self, agent: &'a AgentName, bytes: u64) -> bool {
+        let of_agent = self.bytes_of.entry(agent).or_default();
+        let fits = self.files < LOOKED_INTO_MAX
+            && self.bytes.saturating_add(bytes) <= BYTES_MAX
+            && of_agent.saturating_add(bytes) <= BYTES_OF_AGENT_MAX;
+        if fits {
+            self.files += 1;
+            self.bytes += bytes;
+            *of_agent += bytes;
+        }
+        fits
+    }
 }
 
 impl OpenRefusal {
@@ -271,26 +301,72 @@ mod tests {
         assert_eq!(show("a\nb.yaml"), "dead-letter list");
     }
 
-    #[test]
-    fn the_newest_hundred_are_read_for_the_pull_request_that_they_name() {
+    /// Lists the refusals, oldest first, of these files: the agent, the size of the message in bytes, and its review, if
+    /// the daemon found it. All name pull request 86. Returns the number of each that was looked into.
+    fn looked_into(files: &[(&str, usize, Option<&str>)]) -> Vec<u64> {
         const MESSAGE: &str = "id: q-1\nfrom: a\nto: b\ntype: question\npriority: P1\n\
             created_at_utc: \"2026-11-23T08:01:28Z\"\nrelated_pr: \"86\"\nsubject: Which\nbody: |\n  Which?\n";
         let root = tempfile::tempdir().expect("a directory");
         let mut index = LedgerIndex::default();
-        for seq in 1..=102 {
-            let agent = ["claude", "codex", "gemini", "pi"][seq as usize % 4];
+        for (seq, (agent, bytes, review)) in (1..).zip(files) {
             let directory = super::super::directory(root.path(), &name(agent));
             std::fs::create_dir_all(&directory).expect("a directory");
             let file = format!("{seq}.yaml");
-            std::fs::write(directory.join(&file), MESSAGE).expect("a file");
-            let refusal = refusal(seq, agent, &file, None);
-            index.refusals.remember(agent.to_owned(), refusal);
+            let padding = "\n".repeat(bytes.saturating_sub(MESSAGE.len()));
+            std::fs::write(directory.join(&file), format!("{MESSAGE}{padding}")).expect("a file");
+            let refusal = refusal(seq, agent, &file, *review);
+            index.refusals.remember((*agent).to_owned(), refusal);
         }
         let open = open(root.path(), &index);
-        let pr = |it: &OpenRefusal| it.pr.as_ref().map(ToString::to_string);
-        let found: Vec<(u64, Option<String>)> =
-            open.iter().map(|it| (it.refusal.seq, pr(it))).collect();
-        let named = |seq| (seq, (seq > 2).then(|| "86".to_owned()));
-        assert_eq!(found, (1..=102).map(named).collect::<Vec<_>>());
+        let seqs = open.iter().map(|it| it.refusal.seq);
+        assert!(seqs.eq((1..).take(files.len())), "all are listed");
+        for pr in open.iter().filter_map(|it| it.pr.as_ref()) {
+            assert_eq!(pr.as_str(), "86");
+        }
+        let known = open.iter().filter(|it| it.pr.is_some());
+        known.map(|it| it.refusal.seq).collect()
+    }
+
+    #[test]
+    fn the_newest_hundred_are_read_for_the_pull_request_that_they_name() {
+        let files: Vec<_> = (0..102)
+            .map(|n| (["claude", "codex", "gemini", "pi"][n % 4], 0, None))
+            .collect();
+        assert_eq!(looked_into(&files), (3..=102).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn large_files_are_read_up_to_a_quarter_of_a_mib_of_each_agent_and_a_mib_in_all() {
+        let largest = usize::try_from(MESSAGE_BYTES_MAX).expect("a quarter of a MiB");
+        // Of the files that did not fit, only their own agent's are unread, and a smaller one still is read.
+        let files = [
+            ("codex", 0, None),
+            ("claude", 300, None),
+            ("claude", largest / 4, None),
+            ("claude", largest / 2, None),
+            ("claude", largest / 2, None),
+        ];
+        assert_eq!(looked_into(&files), [1, 4, 5]);
+        let files = [
+            ("claude", 300, None),
+            ("claude", largest / 2, None),
+            ("claude", largest / 2 + 1, None),
+        ];
+        assert_eq!(looked_into(&files), [1, 3]);
+        let agents = ["claude", "codex", "gemini", "pi", "qwen"];
+        let files = agents.map(|agent| (agent, largest, None));
+        assert_eq!(looked_into(&files), [2, 3, 4, 5]);
+        let files: Vec<_> = (0..32).map(|_| ("claude", 26_000, None)).collect();
+        assert_eq!(looked_into(&files), (23..=32).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn a_file_whose_review_the_daemon_found_is_not_read() {
+        let largest = usize::try_from(MESSAGE_BYTES_MAX).expect("a quarter of a MiB");
+        let files = [
+            ("claude", largest, None),
+            ("claude", largest, Some("#87 claude -> codex")),
+        ];
+        assert_eq!(looked_into(&files), [1]);
     }
 }

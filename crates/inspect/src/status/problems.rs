@@ -3,14 +3,14 @@
 use std::collections::BTreeMap;
 use std::io::ErrorKind;
 use std::os::unix::fs::MetadataExt as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use chrono::{DateTime, TimeDelta, Utc};
 use message_schema::id::{AgentName, FindingId};
 use message_schema::line::{escaped, is_one_line};
 use review::{Deadline, EscalationReason, Phase, Policy, Review, ReviewKey, UsedUp};
 use serde::Serialize;
-use spool::path_text;
+use spool::{dirs, path_text};
 use workspace::operator_alerts::{self, Alert};
 use workspace::shell::quoted;
 
@@ -340,13 +340,7 @@ fn dead_letter(letter: &OpenRefusal, commands: &FixCommands<'_>) -> Problem {
         ),
         since: Some(letter.refusal.at),
         review: letter.refusal.review.clone(),
-        path: Some(
-            PathBuf::from(spool::dirs::of_agent(
-                agent.as_str(),
-                spool::dirs::DEAD_LETTER,
-            ))
-            .join(file),
-        ),
+        path: Some(PathBuf::from(dirs::of_agent(agent.as_str(), dirs::DEAD_LETTER)).join(file)),
         fix: commands.agent(
             agent,
             &letter.show(),
@@ -363,13 +357,34 @@ fn with_path(command: &str, alert: &Alert, what: &str, commands: &FixCommands<'_
     }
 }
 
-/// Makes the command that lets the daemon into the directory or read the file of an alert.
+/// Makes the command that lets the daemon into the directory or read the file of an alert, or that shows what is there
+/// in place of a directory.
 fn readable(alert: &Alert, commands: &FixCommands<'_>) -> FixCommand {
-    if alert.path.is_dir() {
-        return entry(alert, commands);
+    match alert.path.symlink_metadata() {
+        Ok(data) if data.is_dir() => entry(alert, commands),
+        // No mode helps. The daemon refuses a message or a packet that is no regular file, so this is no such file.
+        Ok(data) if !data.is_file() || is_of_agent(&alert.path) => in_the_way(alert, commands),
+        Ok(_) | Err(_) => {
+            let what = "as its owner or root: lets the daemon read it";
+            with_path("chmod a+r", alert, what, commands)
+        }
     }
-    let what = "as its owner or root: lets the daemon read it";
-    with_path("chmod a+r", alert, what, commands)
+}
+
+/// True if the path is that of one of an agent's directories, whatever is there.
+fn is_of_agent(path: &Path) -> bool {
+    let nested = [dirs::TAKEN, dirs::INBOX_ARCHIVE];
+    dirs::OF_AGENT.iter().chain(&nested).any(|directory| {
+        let agents = path.ancestors().nth(directory.split('/').count() + 1);
+        path.ends_with(directory) && agents.is_some_and(|agents| agents.ends_with(dirs::AGENTS))
+    })
+}
+
+/// Makes the command that shows what is in the place of a directory.
+fn in_the_way(alert: &Alert, commands: &FixCommands<'_>) -> FixCommand {
+    let what =
+        "shows what is in the place of the directory: move it away, and make the directory again";
+    with_path("ls -l", alert, what, commands)
 }
 
 /// Makes the command that lets the daemon into the directory of an alert.
@@ -382,10 +397,7 @@ fn entry(alert: &Alert, commands: &FixCommands<'_>) -> FixCommand {
 /// Makes the command that lets the daemon write to the directory of an alert, as far as its mode says what is wrong.
 fn writable(alert: &Alert, commands: &FixCommands<'_>) -> FixCommand {
     match alert.path.symlink_metadata() {
-        Ok(data) if !data.is_dir() => {
-            let what = "shows what is in the place of the directory: move it away, and make the directory again";
-            with_path("ls -l", alert, what, commands)
-        }
+        Ok(data) if !data.is_dir() => in_the_way(alert, commands),
         Ok(data) if data.mode() & 0o300 == 0o300 => {
             let what = "shows the room that is left: free some, or fix what the error names";
             with_path("df -h", alert, what, commands)

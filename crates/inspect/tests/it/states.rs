@@ -135,6 +135,20 @@ fn each_state_of_a_review_has_its_problems_and_its_next_step() {
     check(GOLDEN, "states.txt", Path::new("/nowhere"), &text);
 }
 
+/// Puts a pipe, files and a link in the places of an agent's directories, and a file where none of them is.
+fn replace_directories(agent: &Path) {
+    for directory in ["sent", "archive", "dead_letter", "inbox/taken"] {
+        let _ = fs::remove_dir_all(agent.join(directory));
+    }
+    let mode = rustix::fs::Mode::RWXU;
+    let pipe = rustix::fs::FileType::Fifo;
+    rustix::fs::mknodat(rustix::fs::CWD, agent.join("sent"), pipe, mode, 0).expect("a pipe");
+    std::os::unix::fs::symlink("inbox", agent.join("dead_letter")).expect("a link");
+    for file in ["archive", "inbox/taken", "outbox/sent"] {
+        fs::write(agent.join(file), "").expect("a file");
+    }
+}
+
 #[test]
 fn every_alert_is_a_problem_with_the_command_for_its_file() {
     let root = workspace();
@@ -151,6 +165,11 @@ fn every_alert_is_a_problem_with_the_command_for_its_file() {
         alert("unreadable", "agents/claude/outbox"),
         alert("unreadable", "settled.toml"),
         alert("unreadable", "a\\nb"),
+        alert("unreadable", "agents/gemini/sent"),
+        alert("unreadable", "agents/gemini/archive"),
+        alert("unreadable", "agents/gemini/inbox/taken"),
+        alert("unreadable", "agents/gemini/dead_letter"),
+        alert("unreadable", "agents/gemini/outbox/sent"),
         alert("unwritable", "agents/codex/inbox"),
         alert("unwritable", "settled.toml"),
         alert("unwritable", "agents/none/inbox"),
@@ -170,6 +189,7 @@ fn every_alert_is_a_problem_with_the_command_for_its_file() {
     let closed = path("agents/gemini/inbox/closed");
     fs::create_dir(&closed).expect("a directory");
     fs::set_permissions(&closed, fs::Permissions::from_mode(0o500)).expect("its owner's");
+    replace_directories(&path("agents/gemini"));
     let status = WorkspaceStatus::read(root.path()).expect("a workspace");
     let problems = status.problems(&Policy::default(), at(TimeDelta::zero()), &spelled);
     let mut text = String::new();

@@ -1,5 +1,6 @@
 //! Answers what can be seen without the lock: whether the workspace is served, and whether a file was delivered.
 
+use std::fs::File;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
@@ -10,19 +11,24 @@ use rustix::io::Errno;
 use crate::delivery::Cursors;
 use crate::root::OpenRoot;
 use crate::{Lane, Mailbox, dirs};
-use disk::Os;
+use disk::{Disk as _, OpenMode, Os};
 
 /// Returns whether a process holds the workspace's lock; `None` if the caller's user, who is not the daemon's, may not
-/// see that. A workspace without a lock file was never served.
+/// see that, or if something else is in the lock's place. A workspace without a lock file was never served.
 pub fn is_served(root: &Path) -> Option<bool> {
-    let file = match std::fs::File::open(root.join(dirs::LOCK)) {
-        Ok(file) => file,
+    // As the daemon opens it: follows no link, and waits for nobody at the other end of a pipe.
+    let opened = Os
+        .open_root(root)
+        .and_then(|root| Os.open(&root, dirs::LOCK.as_ref(), OpenMode::Read));
+    let file = match opened {
+        Ok(file) => File::from(file),
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Some(false),
         Err(_) => return None,
     };
     // The kernel refuses a shared lock while the daemon holds its exclusive one; dropping `file` releases ours.
     match rustix::fs::flock(&file, FlockOperation::NonBlockingLockShared) {
-        Ok(()) => Some(false),
+        // The daemon may hold the lock file that was there before.
+        Ok(()) => file.metadata().ok()?.is_file().then_some(false),
         Err(Errno::WOULDBLOCK) => Some(true),
         Err(_) => None,
     }

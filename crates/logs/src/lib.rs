@@ -7,7 +7,7 @@ use std::fmt::{self, Write as _};
 use std::io::IsTerminal as _;
 
 use chrono::SecondsFormat;
-use message_schema::line::{escaped, is_trap};
+use message_schema::line::{escaped, escaped_in_json};
 use serde_json::{Map, Value};
 use tracing::field::{Field, Visit};
 use tracing::{Event, Level, Subscriber};
@@ -182,16 +182,7 @@ fn json(level: Level, facts: impl IntoIterator<Item = (String, Value)>) -> Strin
     );
     line.insert("level".to_owned(), level.as_str().to_lowercase().into());
     line.extend(facts);
-    // A trap occurs only inside a string, where its escape means the same.
-    let mut shown = String::new();
-    for c in Value::Object(line).to_string().chars() {
-        if is_trap(c) {
-            shown.push_str(&format!("\\u{:04x}", u32::from(c)));
-        } else {
-            shown.push(c);
-        }
-    }
-    shown + "\n"
+    escaped_in_json(&Value::Object(line).to_string()) + "\n"
 }
 
 /// The syslog number of a level.
@@ -255,6 +246,7 @@ mod tests {
     use std::io::Seek as _;
     use std::sync::Arc;
 
+    use message_schema::line::is_trap;
     use spool::FileName;
 
     use super::*;

@@ -34,7 +34,7 @@ pub use malformed::Malformed;
 pub use message::{Message, ReadBody, parse, parse_packet};
 pub use place::Place;
 pub use render::{
-    double_quoted, escaped_json, read_document, render_document, render_draft, render_lines,
+    double_quoted, json_for_yaml, read_document, render_document, render_draft, render_lines,
     render_message, render_packet, stands_in_a_block,
 };
 pub use report::{Level, NotAReport, REPORT_VERSION, Report, ReportedViolation};

@@ -1,11 +1,30 @@
-//! Text of one line: the characters that would end it, reverse it or control a terminal, and the escaped form of a text
-//! that has them. The schemas decide which fields must be one line.
+//! Text of one line: the characters that would end it, reverse it, control a terminal or hide in it, and the escaped form
+//! of a text that has them. The schemas decide which fields must be one line.
 
 /// True if the character could break out of a line: a control character, a line or paragraph separator, or one that
 /// changes the direction of the text around it (bidi).
 pub fn is_trap(c: char) -> bool {
     c.is_control()
         || matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
+/// True if no screen shows the character, and no script needs it: soft hyphens, spaces without a width, marks of byte
+/// order and of annotations, and tags, which spell whole sentences that nobody sees; only three flags are made with tags.
+/// The two joiners are no such characters, because Persian, Hindi and families of emoji are written with them.
+fn is_unseen(c: char) -> bool {
+    matches!(
+        c,
+        '\u{ad}' | '\u{180e}' | '\u{200b}' | '\u{2060}'
+            ..='\u{2064}' | '\u{206a}'
+            ..='\u{206f}' | '\u{feff}' | '\u{fff9}'
+            ..='\u{fffb}' | '\u{e0000}'
+            ..='\u{e007f}'
+    )
+}
+
+/// True if the character is escaped wherever a text is shown: it could break out of its line, or nobody sees it.
+fn is_escaped(c: char) -> bool {
+    is_trap(c) || is_unseen(c)
 }
 
 /// True if the character looks like a space or like nothing, but is no space to YAML.
@@ -60,17 +79,42 @@ pub fn line_starts(text: &str) -> impl Iterator<Item = usize> {
     )
 }
 
-/// True if the text can be shown on one line unchanged.
+/// True if nothing in the text could break out of its line.
 pub fn is_one_line(text: &str) -> bool {
     !text.contains(is_trap)
 }
 
-/// Returns the text with every character escaped (`\n`, `\u{202e}`) that could break out of its line.
+/// True if the text can be shown unchanged: [`escaped`] changes nothing in it.
+pub fn is_shown_as_is(text: &str) -> bool {
+    !text.contains(is_escaped)
+}
+
+/// Returns the text with every character escaped (`\n`, `\u{202e}`, `\u{200b}`) that could break out of its line or that
+/// nobody sees.
 pub fn escaped(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for c in text.chars() {
-        if is_trap(c) {
+        if is_escaped(c) {
             escaped.extend(c.escape_default());
+        } else {
+            escaped.push(c);
+        }
+    }
+    escaped
+}
+
+/// Returns JSON with the same characters escaped as in [`escaped`], except for the line feeds between its values. Such a
+/// character occurs only inside a string, where the escape means the same.
+pub fn escaped_in_json(json: &str) -> String {
+    // Most texts are plain, and a scan of the bytes is cheap.
+    if json.bytes().all(|byte| matches!(byte, b' '..=b'~' | b'\n')) {
+        return json.to_owned();
+    }
+    let mut escaped = String::with_capacity(json.len());
+    for c in json.chars() {
+        if c != '\n' && is_escaped(c) {
+            let units = c.encode_utf16(&mut [0; 2]).to_vec();
+            escaped.extend(units.iter().map(|unit| format!("\\u{unit:04x}")));
         } else {
             escaped.push(c);
         }
@@ -132,6 +176,31 @@ mod tests {
             "a\\n\\u{1b}[2Jb\\u{202e}c\\u{2028}"
         );
         assert_eq!(escaped("größe \u{1f600} \\ '"), "größe \u{1f600} \\ '");
+        assert!(is_shown_as_is("größe \u{1f600} '") && !is_shown_as_is("a\nb"));
         assert!(is_one_line("a b") && !is_one_line("a\u{85}b") && !is_one_line("a\u{2066}b"));
+    }
+
+    #[test]
+    fn what_nobody_sees_is_shown_by_its_number() {
+        let unseen = "a\u{ad}\u{180e}\u{200b}\u{2060}\u{2064}\u{206a}\u{206f}\u{feff}\u{fff9}\u{fffb}\u{e0000}\u{e0041}\u{e007f}";
+        let shown = r"a\u{ad}\u{180e}\u{200b}\u{2060}\u{2064}\u{206a}\u{206f}\u{feff}\u{fff9}\u{fffb}\u{e0000}\u{e0041}\u{e007f}";
+        assert_eq!(escaped(unseen), shown);
+        assert!(!is_shown_as_is("a\u{200b}"));
+        assert!(is_one_line(unseen), "it stays on its line");
+        // Joiners, a variation selector and what is next to the ranges.
+        let seen = "\u{200a}\u{200c}\u{200d}\u{fe0f}\u{e0100}\u{ac}\u{ae}\u{2065}\u{fffc}\u{e0080}";
+        assert_eq!(escaped(seen), seen);
+    }
+
+    #[test]
+    fn json_is_escaped_like_text_and_means_the_same() {
+        let text = "a\n\u{7f}\u{85}\u{202e}\u{feff}\u{e0041}é\u{1f600}\u{200d}";
+        let json = serde_json::to_string_pretty(&[text]).expect("JSON");
+        let harmless = escaped_in_json(&json);
+        let shown = r#"a\n\u007f\u0085\u202e\ufeff\udb40\udc41é"#;
+        assert_eq!(harmless, format!("[\n  \"{shown}\u{1f600}\u{200d}\"\n]"));
+        let parsed: Vec<String> = serde_json::from_str(&harmless).expect("JSON");
+        assert_eq!(parsed, [text]);
+        assert_eq!(escaped_in_json("[\n 1]"), "[\n 1]");
     }
 }

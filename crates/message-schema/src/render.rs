@@ -88,7 +88,7 @@ pub fn render_lines(document: &impl Serialize) -> String {
 }
 
 fn json_line(value: &impl Serialize) -> String {
-    escaped_json(&serde_json::to_string(value).expect("our types are mappings with text keys"))
+    json_for_yaml(&serde_json::to_string(value).expect("our types are mappings with text keys"))
 }
 
 /// Writes one field, as a line of JSON if a block would not come back the same.
@@ -160,11 +160,12 @@ fn is_unprintable(c: char) -> bool {
 
 /// Returns the text in double quotes, as YAML, JSON and TOML all read it: every control character is escaped.
 pub fn double_quoted(text: &str) -> String {
-    escaped_json(&serde_json::to_string(text).expect("a text is JSON"))
+    json_for_yaml(&serde_json::to_string(text).expect("a text is JSON"))
 }
 
-/// Returns JSON in which every character is escaped that some YAML reader would not accept bare.
-pub fn escaped_json(json: &str) -> String {
+/// Returns JSON in which every character is escaped that some YAML reader would not accept bare. For JSON that people see,
+/// `line::escaped_in_json` escapes more.
+pub fn json_for_yaml(json: &str) -> String {
     // Most texts are plain, and a scan of the bytes is cheap.
     if json.bytes().all(|byte| matches!(byte, b' '..=b'~' | b'\n')) {
         return json.to_owned();

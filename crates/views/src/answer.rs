@@ -1,9 +1,8 @@
 //! The output of a command: text for people, and for programs one envelope that all commands share.
 
 use std::borrow::Cow;
-use std::fmt::Write as _;
 
-use message_schema::line::{escaped, is_trap};
+use message_schema::line::{escaped, escaped_in_json};
 use serde::Serialize;
 
 use crate::failure::Failure;
@@ -92,7 +91,7 @@ impl<T: Serialize> CommandOutput<T> {
     pub fn line(&self) -> String {
         let line =
             serde_json::to_string(&self.envelope()).expect("text keys and plain values are JSON");
-        escaped_json(&line) + "\n"
+        escaped_in_json(&line) + "\n"
     }
 
     /// Returns the answer as JSON.
@@ -150,7 +149,7 @@ impl<T: Serialize> CommandOutput<T> {
 pub fn failure_line(failure: &Failure) -> String {
     let line =
         serde_json::to_string(&document(failure)).expect("text keys and plain values are JSON");
-    escaped_json(&line) + "\n"
+    escaped_in_json(&line) + "\n"
 }
 
 /// Returns a failure as JSON.
@@ -175,21 +174,7 @@ fn document(failure: &Failure) -> JsonDocument<'_, serde_json::Value> {
 
 fn pretty(document: &impl Serialize) -> String {
     let text = serde_json::to_string_pretty(document).expect("text keys and plain values are JSON");
-    escaped_json(&text) + "\n"
-}
-
-/// Escapes every character that could reorder or break the line on which the JSON is shown. Such a character occurs
-/// only inside a string, where the escape means the same.
-fn escaped_json(json: &str) -> String {
-    let mut escaped = String::with_capacity(json.len());
-    for c in json.chars() {
-        if c != '\n' && is_trap(c) {
-            write!(escaped, "\\u{:04x}", u32::from(c)).expect("memory takes text");
-        } else {
-            escaped.push(c);
-        }
-    }
-    escaped
+    escaped_in_json(&text) + "\n"
 }
 
 #[cfg(test)]
@@ -201,7 +186,7 @@ mod tests {
 
     /// An answer whose every line fits the narrowest screen, with characters that could reorder or break a line.
     fn answer() -> CommandOutput<Value> {
-        let mut answer = CommandOutput::new(json!({"title": "a\u{202e}\nb"}));
+        let mut answer = CommandOutput::new(json!({"title": "a\u{202e}\u{e0041}\nb"}));
         answer.alert("stale", "\u{1b}[2J");
         answer.next("a".to_owned(), "b");
         answer.next("abc".to_owned(), "d");
@@ -222,13 +207,13 @@ mod tests {
 
     #[test]
     fn programs_read_an_answer_as_json_whose_every_line_is_harmless() {
-        let line = r#"{"schema_version":1,"ok":true,"data":{"title":"a\u202e\nb"},"alerts":[{"code":"stale","message":"\u001b[2J"}],"next":[{"run":"a","why":"b"},{"run":"abc","why":"d"},{"run":"e"}]}"#;
+        let line = r#"{"schema_version":1,"ok":true,"data":{"title":"a\u202e\udb40\udc41\nb"},"alerts":[{"code":"stale","message":"\u001b[2J"}],"next":[{"run":"a","why":"b"},{"run":"abc","why":"d"},{"run":"e"}]}"#;
         assert_eq!(answer().line(), format!("{line}\n"));
         let json = answer().json();
         let parsed: Value = serde_json::from_str(&json).expect("JSON");
         assert_eq!(parsed, serde_json::from_str::<Value>(line).expect("JSON"));
         let title = json.lines().nth(4).expect("one field on a line");
-        assert_eq!(title, r#"    "title": "a\u202e\nb""#);
+        assert_eq!(title, r#"    "title": "a\u202e\udb40\udc41\nb""#);
     }
 
     #[test]

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use message_schema::Report;
 use message_schema::id::{AgentName, PrNumber};
 use message_schema::limit::MESSAGE_BYTES_MAX;
-use message_schema::line::is_one_line;
+use message_schema::line::is_shown_as_is;
 use review::{Phase, Review, ReviewKey, State};
 use spool::FileName;
 use workspace::index::LedgerIndex;
@@ -113,11 +113,11 @@ impl OpenRefusal {
         violations.into_iter().find_map(|violation| violation.fix)
     }
 
-    /// Returns the words of the command that shows it. Does not repeat a name that could steer a terminal or looks like
-    /// an option.
+    /// Returns the words of the command that shows it. Does not repeat a name that could steer a terminal, has characters
+    /// that nobody sees or looks like an option.
     pub fn show(&self) -> String {
         let file = self.file();
-        if is_one_line(&file) && !file.starts_with('-') {
+        if is_shown_as_is(&file) && !file.starts_with('-') {
             return format!("dead-letter show {}", quoted(file.as_ref()));
         }
         "dead-letter list".to_owned()
@@ -299,6 +299,7 @@ mod tests {
         assert_eq!(show("a b.yaml"), "dead-letter show 'a b.yaml'");
         assert_eq!(show("-a.yaml"), "dead-letter list");
         assert_eq!(show("a\nb.yaml"), "dead-letter list");
+        assert_eq!(show("a\u{200b}b.yaml"), "dead-letter list");
     }
 
     /// Lists the refusals, oldest first, of these files: the agent, the size of the message in bytes, and its review, if

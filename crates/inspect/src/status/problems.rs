@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use chrono::{DateTime, TimeDelta, Utc};
 use message_schema::id::{AgentName, FindingId};
-use message_schema::line::{escaped, is_one_line};
+use message_schema::line::{escaped, is_shown_as_is};
 use review::{Deadline, EscalationReason, Phase, Policy, Review, ReviewKey, UsedUp};
 use serde::Serialize;
 use spool::{dirs, path_text};
@@ -351,7 +351,7 @@ fn dead_letter(letter: &OpenRefusal, commands: &FixCommands<'_>) -> Problem {
 
 /// Makes a command on the file of an alert, if its path can be typed.
 fn with_path(command: &str, alert: &Alert, what: &str, commands: &FixCommands<'_>) -> FixCommand {
-    match alert.path.to_str().filter(|path| is_one_line(path)) {
+    match alert.path.to_str().filter(|path| is_shown_as_is(path)) {
         Some(path) => FixCommands::by_hand(format!("{command} {}", quoted(path.as_ref())), what),
         None => commands.operator("status", what),
     }

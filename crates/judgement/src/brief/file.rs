@@ -3,7 +3,7 @@
 
 use chrono::{DateTime, Utc};
 use message_schema::envelope::{MessageType, ReviewKind};
-use message_schema::{escaped_json, flow, render_lines};
+use message_schema::{flow, json_for_yaml, render_lines};
 use review::{EventRecord, Judgement, Policy, Record, ReviewStep, State};
 use spool::{Content, Delivery, FileName, Mailbox};
 
@@ -72,7 +72,7 @@ pub fn text(brief: &Brief) -> String {
     let json = format!(
         "{}response_schema: {}\n",
         render_lines(brief),
-        escaped_json(&brief.response_schema)
+        json_for_yaml(&brief.response_schema)
     );
     flow(&json)
 }

@@ -12,7 +12,7 @@ use message_schema::packet::{
     CommandResult, CommandRun, Finding, FindingsPacket, QaValidation, Severity, Status,
 };
 use message_schema::{
-    Code, Message, ReadBody, Schema, coerce, double_quoted, escaped_json, parse, parse_packet,
+    Code, Message, ReadBody, Schema, coerce, double_quoted, json_for_yaml, parse, parse_packet,
     read_document, render_document, render_draft, render_lines, render_message, render_packet,
     stands_in_a_block,
 };
@@ -449,9 +449,9 @@ fn what_some_reader_would_not_take_is_escaped_and_the_rest_stays_as_it_is() {
             '\t' => "\\u0009",
             _ => written,
         };
-        assert_eq!(escaped_json(&format!("ä{c}b")), format!("ä{escaped}b"));
+        assert_eq!(json_for_yaml(&format!("ä{c}b")), format!("ä{escaped}b"));
     }
-    assert_eq!(escaped_json("{\n \"a\": 1\n}"), "{\n \"a\": 1\n}");
+    assert_eq!(json_for_yaml("{\n \"a\": 1\n}"), "{\n \"a\": 1\n}");
 }
 
 #[test]

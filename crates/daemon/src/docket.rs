@@ -50,7 +50,7 @@ pub(crate) struct Docket {
     pub(crate) alerts: Alerts,
     /// The user of each agent that has one of its own.
     users: BTreeMap<AgentName, u32>,
-    /// For each file that got more time: its stamp, and since when it has not changed.
+    /// The wait of each file that got more time.
     waits: HashMap<(String, FileName), FileWait>,
     /// Review messages that wait for a packet, or behind one that does.
     held: HeldMessages,

@@ -320,7 +320,8 @@ impl Patience {
         matches!(self, Self::Packet | Self::OpenPacket)
     }
 
-    /// Returns how long the file must have been unchanged before it is refused, in milliseconds.
+    /// Returns how long the file gets, in milliseconds: since its last change, or since the first look if it waits for its
+    /// packet.
     pub fn still_ms(self) -> u64 {
         match self {
             Self::None => 0,

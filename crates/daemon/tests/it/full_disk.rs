@@ -159,11 +159,11 @@ fn known(mailroom: &Mailroom) -> (String, Option<Review>, usize) {
     let pr = PrNumber::new("86").expect("a number");
     let [author, reviewer] = ["claude", "codex"].map(|name| AgentName::new(name).expect("a name"));
     let key = ReviewKey::new(None, &pr, author, reviewer);
-    let sharing_state = mailroom.status_line();
+    let line = mailroom.status_line();
     // The last number counts waiting files, which are not part of the state.
-    let (sharing_state, _) = sharing_state.rsplit_once(", ").expect("several numbers");
+    let (counts, _) = line.rsplit_once(", ").expect("several numbers");
     (
-        sharing_state.to_owned(),
+        counts.to_owned(),
         mailroom.review(&key).cloned(),
         mailroom.undelivered(),
     )

@@ -23,7 +23,7 @@ fn is_unseen(c: char) -> bool {
 }
 
 /// True if the character is escaped wherever a text is shown: it could break out of its line, or nobody sees it.
-fn is_escaped(c: char) -> bool {
+pub fn is_escaped(c: char) -> bool {
     is_trap(c) || is_unseen(c)
 }
 

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use message_schema::Level;
-use message_schema::line::is_trap;
+use message_schema::line::is_escaped;
 use validate_message::Violation;
 
 use crate::check::verdict::Verdict;
@@ -98,7 +98,7 @@ fn xml(text: &str) -> String {
             '"' => out.push_str("&quot;"),
             '\n' => out.push_str("&#10;"),
             '\u{fffe}' | '\u{ffff}' => out.extend(c.escape_default()),
-            c if is_trap(c) => out.extend(c.escape_default()),
+            c if is_escaped(c) => out.extend(c.escape_default()),
             c => out.push(c),
         }
     }

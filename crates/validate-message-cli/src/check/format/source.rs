@@ -1,7 +1,7 @@
 //! The source lines of a violation: found by number, cut to a width, made harmless.
 
 use message_schema::Place;
-use message_schema::line::is_trap;
+use message_schema::line::is_escaped;
 
 /// The greatest distance above a violation at which its parent line is still shown, in lines.
 const PARENT_DISTANCE_MAX: usize = 40;
@@ -159,7 +159,7 @@ impl Shown {
             }
             match c {
                 '\t' => text.push('→'),
-                c if is_trap(c) => text.extend(c.escape_default()),
+                c if is_escaped(c) => text.extend(c.escape_default()),
                 c => text.push(c),
             }
         }
@@ -196,7 +196,10 @@ mod tests {
                         .parent
                         .is_none_or(|parent| shown.get(parent).is_some());
                     assert!(is_mark && is_parent, "{line}:{column} {found:?}\n{shown}");
-                    assert!(shown.chars().all(|c| c == '\n' || !is_trap(c)), "{shown}");
+                    assert!(
+                        shown.chars().all(|c| c == '\n' || !is_escaped(c)),
+                        "{shown}"
+                    );
                     assert!(
                         excerpt.first >= 1
                             && shown.lines().all(|line| line.chars().count() < 50 * 9)

@@ -2,9 +2,15 @@
 
 use std::time::{Duration, Instant, SystemTime};
 
-use chrono::{DateTime, SubsecRound, TimeDelta, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
 use message_schema::id::{AgentName, MessageId};
 use spool::Now;
+
+/// The first time of the clock: 0001-01-01T00:00:00Z in milliseconds since 1970.
+const FIRST_MILLIS: i64 = -62_135_596_800_000;
+
+/// The last time of the clock: 9999-01-01T00:00:00Z in milliseconds since 1970.
+const LAST_MILLIS: i64 = 253_370_764_800_000;
 
 /// A monotonic clock, read together with the wall clock.
 #[derive(Clone, Copy, Debug)]
@@ -73,8 +79,21 @@ pub fn since_boot() -> Duration {
 
 /// The wall-clock time, truncated to milliseconds. A clock that was never set may be before 1970.
 pub fn now() -> DateTime<Utc> {
-    // `Utc::now` panics before 1970.
-    DateTime::from(SystemTime::now()).trunc_subsecs(3)
+    of_clock(SystemTime::now())
+}
+
+/// Limits a clock that is set wrongly to the years that a record can hold, each of four digits: a start could not read
+/// any other, and the conversions of `chrono` panic on some. What is due weeks later still has four digits.
+fn of_clock(time: SystemTime) -> DateTime<Utc> {
+    let millis = match time.duration_since(SystemTime::UNIX_EPOCH) {
+        Ok(after) => i64::try_from(after.as_millis()).unwrap_or(i64::MAX),
+        // Rounded down like the times after 1970.
+        Err(before) => {
+            i64::try_from(before.duration().as_nanos().div_ceil(1_000_000)).map_or(i64::MIN, |n| -n)
+        }
+    };
+    let limited = millis.clamp(FIRST_MILLIS, LAST_MILLIS);
+    DateTime::from_timestamp_millis(limited).expect("the years 1 to 9999 are few for chrono")
 }
 
 /// Makes an id for a message of the daemon.
@@ -108,6 +127,8 @@ pub fn new_name() -> String {
 
 #[cfg(test)]
 mod tests {
+    use chrono::SubsecRound as _;
+
     use super::*;
 
     /// Waits until the clock has moved, and returns by how much.
@@ -118,6 +139,30 @@ mod tests {
             if passed > Duration::from_micros(1) {
                 return passed;
             }
+        }
+    }
+
+    #[test]
+    fn a_clock_that_is_set_wrongly_stays_within_years_of_four_digits() {
+        let epoch = SystemTime::UNIX_EPOCH;
+        let day = |days: u64| Duration::from_secs(86_400 * days);
+        let said = |time| of_clock(time).to_rfc3339_opts(chrono::SecondsFormat::Millis, true);
+        for (time, expected) in [
+            (
+                Some(epoch + Duration::from_micros(1_999)),
+                "1970-01-01T00:00:00.001Z",
+            ),
+            (
+                Some(epoch - Duration::from_micros(1_001)),
+                "1969-12-31T23:59:59.998Z",
+            ),
+            (Some(epoch + day(2_932_531)), "9998-12-31T00:00:00.000Z"),
+            (Some(epoch + day(2_932_897)), "9999-01-01T00:00:00.000Z"),
+            (epoch.checked_add(day(1 << 44)), "9999-01-01T00:00:00.000Z"),
+            (epoch.checked_sub(day(719_162)), "0001-01-01T00:00:00.000Z"),
+            (epoch.checked_sub(day(1 << 44)), "0001-01-01T00:00:00.000Z"),
+        ] {
+            assert_eq!(said(time.expect("the system holds such times")), expected);
         }
     }
 

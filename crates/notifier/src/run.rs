@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use chrono::{FixedOffset, Local};
-use rustix::fs::FlockOperation;
 use spool::Layout;
+use workspace::atomic_file;
 use workspace::clock::{self, Clock};
 use workspace::config::{Config, ConfigError};
 
@@ -118,22 +118,9 @@ fn open(root: &Path) -> Result<(Lanes, std::fs::File), RunError> {
 /// Takes the lock of the only notifier of a workspace: two would move the same cursors.
 fn lock(root: &Path) -> Result<std::fs::File, RunError> {
     let path = Layout::new(root).own().join("notify.lock");
-    let failed = |source| RunError::Lock {
-        path: path.clone(),
-        source,
-    };
-    let options = || {
-        std::fs::OpenOptions::new()
-            .create(true)
-            .append(true)
-            .open(&path)
-    };
-    let file = options().map_err(failed)?;
-    match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
-        Ok(()) => Ok(file),
-        Err(rustix::io::Errno::WOULDBLOCK) => Err(RunError::Running),
-        Err(error) => Err(failed(error.into())),
-    }
+    let locked =
+        atomic_file::try_lock_file(&path).map_err(|source| RunError::Lock { path, source })?;
+    locked.ok_or(RunError::Running)
 }
 
 fn follow(root: &Path, name: &str, mut lane: Lane) {

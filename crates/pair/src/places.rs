@@ -12,9 +12,8 @@ use std::path::{Path, PathBuf};
 
 use review::PairId;
 use runner::folder::Folder;
-use rustix::fs::{FlockOperation, flock};
-use rustix::io::Errno;
 use spool::Layout;
+use workspace::atomic_file;
 
 use super::Role;
 
@@ -54,17 +53,8 @@ impl Places {
             source,
         };
         make(&at.join("mail")).map_err(failed)?;
-        let lock = File::options()
-            .create(true)
-            .truncate(false)
-            .write(true)
-            .open(at.join("lock"))
-            .map_err(failed)?;
-        match flock(&lock, FlockOperation::NonBlockingLockExclusive) {
-            Ok(()) => {}
-            Err(Errno::WOULDBLOCK) => return Err(NoPlaces::Busy),
-            Err(error) => return Err(failed(error.into())),
-        }
+        let locked = atomic_file::try_lock_file(&at.join("lock")).map_err(failed)?;
+        let lock = locked.ok_or(NoPlaces::Busy)?;
         tidy(&pairs, &at);
         Ok(Self { at, _lock: lock })
     }
@@ -188,8 +178,7 @@ fn tidy(pairs: &Path, own: &Path) {
         .take(all.len().saturating_sub(KEPT_MAX))
         .filter(|old| *old != own)
     {
-        let lock = File::options().write(true).open(old.join("lock"));
-        if lock.is_ok_and(|lock| flock(&lock, FlockOperation::NonBlockingLockExclusive).is_ok()) {
+        if let Ok(Some(_lock)) = atomic_file::try_lock_file(&old.join("lock")) {
             let _ = std::fs::remove_dir_all(old);
         }
     }

@@ -1,13 +1,13 @@
-//! Replaces a file atomically, and renames a file to a free name.
+//! Replaces a file atomically, renames a file to a free name, and locks files that say nothing but who works.
 
 use std::fs::{File, Permissions, TryLockError};
 use std::io::{self, Write as _};
-use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
 use std::path::Path;
 use std::thread;
 use std::time::Duration;
 
-use rustix::fs::{CWD, RenameFlags, renameat_with};
+use rustix::fs::{CWD, OFlags, RenameFlags, renameat_with};
 use rustix::io::Errno;
 use tempfile::Builder;
 
@@ -35,6 +35,26 @@ pub fn lock(directory: &Path) -> io::Result<File> {
         io::ErrorKind::TimedOut,
         "another process holds a lock on its directory for more than 10 s: end it, or try again",
     ))
+}
+
+/// Locks a file for the process that may do something alone, and creates it if it is missing; `None` if another process
+/// holds the lock. The lock ends with the answer or the process. Waits for nobody: a link, a FIFO or anything else in the
+/// file's place is an error.
+pub fn try_lock_file(path: &Path) -> io::Result<Option<File>> {
+    let flags = OFlags::NONBLOCK | OFlags::NOFOLLOW | OFlags::NOCTTY;
+    let file = File::options()
+        .create(true)
+        .append(true)
+        .custom_flags(i32::try_from(flags.bits()).expect("the flags of an opening are few"))
+        .open(path)?;
+    if !file.metadata()?.is_file() {
+        return Err(io::Error::other("not a regular file; remove it"));
+    }
+    match file.try_lock() {
+        Ok(()) => Ok(Some(file)),
+        Err(TryLockError::WouldBlock) => Ok(None),
+        Err(TryLockError::Error(error)) => Err(error),
+    }
 }
 
 /// Replaces a file's text and keeps its mode; creates the file and its directory if they are missing. Replaces the
@@ -119,6 +139,26 @@ mod tests {
         assert!(matches!(other.try_lock(), Err(TryLockError::WouldBlock)));
         drop(first);
         other.try_lock().expect("it is free again");
+    }
+
+    #[test]
+    fn a_lock_belongs_to_one_and_is_a_regular_file() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let at = |name: &str| directory.path().join(name);
+        let held = try_lock_file(&at("lock")).expect("a directory to write to");
+        assert!(held.is_some(), "nobody else has it");
+        assert!(try_lock_file(&at("lock")).expect("a file").is_none());
+        drop(held);
+        assert!(try_lock_file(&at("lock")).expect("a file").is_some());
+        let mode = rustix::fs::Mode::from_raw_mode(0o600);
+        rustix::fs::mknodat(CWD, at("fifo"), rustix::fs::FileType::Fifo, mode, 0).expect("a FIFO");
+        std::os::unix::fs::symlink(at("lock"), at("link")).expect("a link");
+        let both_ends = File::options().read(true).write(true).open(at("fifo"));
+        for name in ["fifo", "link", "."] {
+            try_lock_file(&at(name)).expect_err(name);
+        }
+        drop(both_ends);
+        try_lock_file(&at("fifo")).expect_err("nobody reads from it");
     }
 
     #[test]

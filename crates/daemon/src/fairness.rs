@@ -18,7 +18,7 @@ use crate::shared_ledger::SharedLedger;
 use crate::sweeping::OutboxStep;
 
 /// The time for which a file that may be unfinished holds up an order, in milliseconds. It begins when the order is
-/// listed, because a round through many outboxes or on slow disks takes seconds.
+/// listed, because a sweep through many outboxes or on slow disks takes seconds.
 const ORDER_GRACE_MS: u64 = 1_000;
 
 /// The time for which a backlog holds up takes and orders, in milliseconds. Outboxes take turns, so only an outbox with
@@ -35,7 +35,7 @@ pub(crate) struct Fairness {
     takes: Option<(QueueMark, Option<u64>)>,
     /// True if a pass has listed all orders: since then the watcher saw none, and no sweep has ended.
     pub(crate) all_listed: bool,
-    /// Orders that were listed, and the round through the outboxes that must end before they can have their turn.
+    /// Orders that were listed, and the sweep through the outboxes that must end before they can have their turn.
     listed: Option<ListedOrders>,
     /// The monotonic time since which orders have been waiting.
     orders_since: Option<u64>,
@@ -52,7 +52,7 @@ pub(crate) struct Fairness {
     looking: Option<(OutboxListing, DateTime<Utc>)>,
 }
 
-/// Orders, and the round through the outboxes that must end before they can have their turn.
+/// Orders, and the sweep through the outboxes that must end before they can have their turn.
 type ListedOrders = (Vec<OsString>, u64);
 
 /// A deadline that has come.
@@ -74,23 +74,23 @@ struct DeadlineWait {
 }
 
 impl Fairness {
-    /// The orders that were listed, or are now, and the round through the outboxes that has to end before they can have
+    /// The orders that were listed, or are now, and the sweep through the outboxes that has to end before they can have
     /// their turn, so that a file that was finished before an order was given is judged before it. For orders listed now
-    /// it is `round`.
+    /// it is `sweep`.
     pub(crate) fn list_orders(
         &mut self,
         root: &Path,
-        round: u64,
+        sweep: u64,
         moment: Moment,
     ) -> Option<ListedOrders> {
         if self.orders.is_some() || self.all_listed {
             // Later orders get their own turn.
             return None;
         }
-        let (orders, round) = match self.listed.take() {
+        let (orders, sweep) = match self.listed.take() {
             Some(listed) => listed,
             None => match orders::waiting(root) {
-                Ok(found) => (found, round),
+                Ok(found) => (found, sweep),
                 Err(error) => {
                     tracing::warn!(error = %chain(&error), "cannot list the orders; will retry");
                     self.orders_since = None;
@@ -104,20 +104,20 @@ impl Fairness {
             return None;
         }
         self.orders_since.get_or_insert(moment.mono);
-        Some((orders, round))
+        Some((orders, sweep))
     }
 
-    /// Returns the listed orders if their round has ended or took too long.
+    /// Returns the listed orders if their sweep has ended or took too long.
     pub(crate) fn swept_before(
         &mut self,
-        (orders, round): ListedOrders,
+        (orders, sweep): ListedOrders,
         swept: Result<bool, SpoolError>,
         moment: Moment,
     ) -> Vec<OsString> {
         match swept {
             Ok(true) => return orders,
             Ok(false) if self.is_late(moment) => return orders,
-            Ok(false) => self.listed = Some((orders, round)),
+            Ok(false) => self.listed = Some((orders, sweep)),
             Err(error) => {
                 tracing::warn!(error = %chain(&error), "the sweep before an order failed; will retry");
                 // Nothing is due before the next sweep.

@@ -6,10 +6,10 @@ mod events;
 mod following;
 mod operator_alerts;
 mod policy;
-mod rounds;
 mod runs;
 mod shared;
 mod start;
+mod sweeps;
 
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
@@ -304,17 +304,17 @@ impl Mailroom {
         let Self { spool, docket, .. } = self;
         docket.intake.pass_over(spool.flooding(docket.limits.files));
         let judged = spool.deliver_while(moment.mono, |view| docket.judge_batch(view, moment));
-        let (before, mut batch) = judged.inspect_err(|_| self.take_back())?;
+        let (before, mut batch) = judged.inspect_err(|_| self.roll_back())?;
         self.delivered(&before, &mut pass);
 
         let outboxes = std::mem::take(&mut batch.outboxes);
-        let committed = self.commit_untold(batch, moment, &mut pass)?;
+        let committed = self.commit_unlogged(batch, moment, &mut pass)?;
         let delivered = match self.docket.limits.has_rests {
             true => self.deliver_slice(moment, &mut pass),
             false => Ok(()),
         };
         // Recipients wait for the delivery; nobody waits for the log.
-        self.tell(&committed);
+        self.log_committed(&committed);
         delivered?;
         self.docket
             .rest(&outboxes, self.meter.since(began), moment.mono);
@@ -345,13 +345,13 @@ impl Mailroom {
         moment: Moment,
         pass: &mut Pass,
     ) -> Result<(), SpoolError> {
-        let committed = self.commit_untold(batch, moment, pass)?;
-        self.tell(&committed);
+        let committed = self.commit_unlogged(batch, moment, pass)?;
+        self.log_committed(&committed);
         Ok(())
     }
 
     /// Commits without logging it.
-    fn commit_untold(
+    fn commit_unlogged(
         &mut self,
         batch: OpenBatch,
         moment: Moment,
@@ -373,7 +373,7 @@ impl Mailroom {
                 Ok(committed.into_iter().zip(batch.records).collect())
             }
             Err(error @ SpoolError::NotTaken { .. }) => {
-                self.take_back();
+                self.roll_back();
                 let shared = self.shared.as_mut();
                 let too_large =
                     shared.and_then(|shared| shared.take_too_large(judged.is_empty(), moment));
@@ -387,7 +387,7 @@ impl Mailroom {
                 Err(error)
             }
             Err(error) => {
-                self.take_back();
+                self.roll_back();
                 self.meter.ledger_failed();
                 Err(error)
             }
@@ -415,7 +415,7 @@ impl Mailroom {
         &self.judged
     }
 
-    fn tell(&self, committed: &[(Committed, Record)]) {
+    fn log_committed(&self, committed: &[(Committed, Record)]) {
         for (entry, record) in committed {
             log(entry, record, self.docket.agents());
         }
@@ -440,7 +440,7 @@ impl Mailroom {
 
     /// Undoes what was decided and not committed. The next sweep finds its files again in their outboxes, behind every
     /// mark, so all waits start again.
-    fn take_back(&mut self) {
+    fn roll_back(&mut self) {
         self.docket.tentative.roll_back();
         self.waits = Fairness::default();
     }

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 /// A duty that the clock drives; duties that are due together are done in this order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Duty {
-    /// Takes the hints of hushed directories, which ring no bell.
+    /// Takes the hints of throttled directories, which do not wake the daemon.
     Hints,
     /// Lists every outbox, whatever the watcher says.
     Sweep,

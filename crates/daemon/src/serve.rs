@@ -156,7 +156,7 @@ struct Daemon<'r> {
     /// True if only a sweep after this one can show what the watcher missed.
     sweep_again: bool,
     /// Rings when the log that several hosts share has news.
-    log_rang: Arc<Notify>,
+    log_changed: Arc<Notify>,
     schedule: Schedule<Duty>,
     /// Sweeps before this monotonic time, in milliseconds, neither scan for unknown senders nor report.
     report_at: u64,
@@ -179,12 +179,12 @@ impl<'r> Daemon<'r> {
         let root = std::path::absolute(root).map_err(DaemonError::Setup)?;
         let (mut mailroom, recovery) =
             Mailroom::open_until(interrupt, &root, Arc::new(Os), sharing)?;
-        let log_rang = Arc::new(Notify::new());
-        let bell = Arc::clone(&log_rang);
-        mailroom.ring_by(move || bell.notify_one());
-        recovered::tell(&recovery);
+        let log_changed = Arc::new(Notify::new());
+        let waker = Arc::clone(&log_changed);
+        mailroom.wake_by(move || waker.notify_one());
+        recovered::log(&recovery);
         Ok(Self {
-            log_rang,
+            log_changed,
             ..Self::on(clock, mailroom)
         })
     }
@@ -202,7 +202,7 @@ impl<'r> Daemon<'r> {
             orders,
             sweeping: None,
             sweep_again: false,
-            log_rang: Arc::default(),
+            log_changed: Arc::default(),
             schedule: Schedule::default(),
             report_at: 0,
             ready: None,
@@ -248,9 +248,9 @@ impl<'r> Daemon<'r> {
         tokio::select! {
             biased;
             heard = signals.next() => return Some(heard),
-            () = self.watch.rings() => self.take_hints(),
-            () = self.runner.rings() => {}
-            () = self.log_rang.notified() => {}
+            () = self.watch.changed() => self.take_hints(),
+            () = self.runner.changed() => {}
+            () = self.log_changed.notified() => {}
             () = tokio::time::sleep(wait) => {}
         }
         None

@@ -1,4 +1,4 @@
-//! Lists every outbox, a few at a time, so that nobody's mail waits for a whole round through thousands of agents.
+//! Lists every outbox, a few at a time, so that nobody's mail waits for a whole sweep through thousands of agents.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::path::Path;
@@ -14,7 +14,7 @@ use crate::docket::Docket;
 use crate::shared_ledger::SharedLedger;
 use crate::step::{BeforeListing, StepEnd};
 
-/// The longest slice of one outbox's listing: an outbox of any number of names holds up the round of the others, and the
+/// The longest slice of one outbox's listing: an outbox of any number of names holds up the sweep of the others, and the
 /// others hold up its own, for no longer at a time.
 const LISTING_TIME: Duration = Duration::from_millis(2);
 
@@ -24,20 +24,20 @@ const NOT_LISTED: &str = "cannot list an outbox; will retry";
 /// The most listings that have begun and not ended; each keeps two files open.
 const LISTINGS_MAX: usize = 2;
 
-/// The rounds through all outboxes.
+/// The sweeps through all outboxes.
 #[derive(Default)]
 pub(crate) struct Sweeping {
     /// The longest step, after which a served mailroom turns to other mail.
     pub(crate) step_max: Option<Duration>,
-    /// The number of rounds that have begun, and of those that have ended.
+    /// The number of sweeps that have begun, and of those that have ended.
     pub(crate) begun: u64,
     pub(crate) ended: u64,
-    going: Option<Round>,
+    going: Option<Sweep>,
     /// Known agents whose outbox was missing.
     doubtful: BTreeSet<AgentName>,
     /// Known agents that may lack mailboxes; making them costs a sync each.
     incomplete: Vec<AgentName>,
-    /// The number of outboxes that the last round could not list.
+    /// The number of outboxes that the last sweep could not list.
     pub(crate) unlisted: usize,
 }
 
@@ -51,8 +51,8 @@ pub(crate) struct OutboxStep<'a> {
     pub(crate) before: &'a mut BeforeListing<'a>,
 }
 
-/// A round in progress.
-struct Round {
+/// A sweep in progress.
+struct Sweep {
     agents: Arc<[AgentName]>,
     next: usize,
     /// Listings that did not end within their slice; they take turns.
@@ -67,16 +67,16 @@ impl Sweeping {
         StepEnd(self.step_max.map(|most| Instant::now() + most))
     }
 
-    /// Counts a round that begins, unless one is going; true if it counted one.
+    /// Counts a sweep that begins, unless one is going; true if it counted one.
     pub(crate) fn begins(&mut self) -> bool {
         let begins = self.going.is_none();
         self.begun += u64::from(begins);
         begins
     }
 
-    /// Begins the round that was counted, through the outboxes of these agents; `took` is the time it took so far.
+    /// Begins the sweep that was counted, through the outboxes of these agents; `took` is the time it took so far.
     pub(crate) fn begin(&mut self, agents: Arc<[AgentName]>, took: Duration) {
-        self.going = Some(Round {
+        self.going = Some(Sweep {
             agents,
             next: 0,
             unfinished: VecDeque::new(),
@@ -85,32 +85,32 @@ impl Sweeping {
         });
     }
 
-    /// Continues the round that is going; returns the time it took if it has ended.
+    /// Continues the sweep that is going; returns the time it took if it has ended.
     pub(crate) fn step(&mut self, step: &mut OutboxStep<'_>) -> Option<Duration> {
         let began = Instant::now();
-        let mut round = self.going.take()?;
-        let is_over = self.list_some(&mut round, step);
-        round.took += began.elapsed();
+        let mut sweep = self.going.take()?;
+        let is_over = self.list_some(&mut sweep, step);
+        sweep.took += began.elapsed();
         if !is_over {
-            self.going = Some(round);
+            self.going = Some(sweep);
             return None;
         }
         self.ended = self.begun;
-        self.unlisted = round.unlisted;
-        Some(round.took)
+        self.unlisted = sweep.unlisted;
+        Some(sweep.took)
     }
 
     /// Lists the next outboxes, then completes the mailboxes of new agents; true if those were the last.
-    fn list_some(&mut self, round: &mut Round, step: &mut OutboxStep<'_>) -> bool {
-        while let Some(mut listing) = self.next_listing(round, step) {
+    fn list_some(&mut self, sweep: &mut Sweep, step: &mut OutboxStep<'_>) -> bool {
+        while let Some(mut listing) = self.next_listing(sweep, step) {
             let view = step.spool.view();
             let slice = step.end.of_slice(LISTING_TIME);
             let intake = &mut step.docket.intake;
             match intake.list_on(&view, &mut listing, &mut || slice.has_come()) {
                 Ok(true) => {}
-                Ok(false) => round.unfinished.push_back(listing),
+                Ok(false) => sweep.unfinished.push_back(listing),
                 Err(error) => {
-                    round.unlisted += 1;
+                    sweep.unlisted += 1;
                     step.docket.unreadable(&error, NOT_LISTED);
                 }
             }
@@ -118,8 +118,8 @@ impl Sweeping {
                 break;
             }
         }
-        round.next >= round.agents.len()
-            && round.unfinished.is_empty()
+        sweep.next >= sweep.agents.len()
+            && sweep.unfinished.is_empty()
             && self.complete_mailboxes(step)
     }
 
@@ -140,14 +140,14 @@ impl Sweeping {
     /// Begins the listing of the next agent's outbox, or returns one that is to be continued.
     fn next_listing(
         &mut self,
-        round: &mut Round,
+        sweep: &mut Sweep,
         step: &mut OutboxStep<'_>,
     ) -> Option<OutboxListing> {
-        let agents = Arc::clone(&round.agents);
-        while round.unfinished.len() < LISTINGS_MAX
-            && let Some(agent) = agents.get(round.next)
+        let agents = Arc::clone(&sweep.agents);
+        while sweep.unfinished.len() < LISTINGS_MAX
+            && let Some(agent) = agents.get(sweep.next)
         {
-            round.next += 1;
+            sweep.next += 1;
             if SharedLedger::reads(step.shared, agent) {
                 (step.before)(agent, &step.spool.layout().outbox(agent.as_str()));
                 let view = step.spool.view();
@@ -155,7 +155,7 @@ impl Sweeping {
                     Ok(Some(listing)) => return Some(listing),
                     Ok(None) => drop(self.doubtful.insert(agent.clone())),
                     Err(error) => {
-                        round.unlisted += 1;
+                        sweep.unlisted += 1;
                         step.docket.unreadable(&error, NOT_LISTED);
                     }
                 }
@@ -164,10 +164,10 @@ impl Sweeping {
                 return None;
             }
         }
-        round.unfinished.pop_front()
+        sweep.unfinished.pop_front()
     }
 
-    /// The agents that have a mailbox now; `before` are those of the last round. If the time runs out, the next round
+    /// The agents that have a mailbox now; `before` are those of the last sweep. If the time runs out, the next sweep
     /// adds the other new ones.
     pub(crate) fn agents(
         &mut self,

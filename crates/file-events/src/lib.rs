@@ -45,8 +45,8 @@ pub struct Seen {
     pub lost: Vec<PathBuf>,
     /// True if events were lost, so that only a sweep can find what happened.
     pub sweep: bool,
-    /// True if further changes in some directory ring no bell until the next call: the caller sets a time for it.
-    pub is_hushed: bool,
+    /// True if further changes in some directory wake nobody until the next call: the caller sets a time for it.
+    pub is_throttled: bool,
 }
 
 /// Watches directories.
@@ -56,7 +56,7 @@ pub struct Watch {
     /// The watcher of what is kept apart, with a queue of its own. Where a user may have no second one, the events of all
     /// share one queue.
     apart: Option<RecommendedWatcher>,
-    board: Arc<Board>,
+    collector: Arc<Collector>,
 }
 
 /// The identity of the directory at a path. File systems may reuse an inode number at once, so the creation time counts
@@ -66,11 +66,11 @@ type Identity = (u64, u64, Option<SystemTime>);
 /// Decides whether a file may ever matter; the watcher's thread asks, so that other files wake nobody.
 pub type IsWanted = fn(&Path) -> bool;
 
-/// The board where the watcher's thread pins hints.
+/// Where the watcher's thread collects hints.
 #[derive(Debug)]
-struct Board {
-    pinned: Mutex<Pinned>,
-    bell: Notify,
+struct Collector {
+    collected: Mutex<Collected>,
+    wakeup: Notify,
     /// Tells the watcher of what is kept apart that the hints were taken.
     taken: Condvar,
     is_wanted: IsWanted,
@@ -78,7 +78,7 @@ struct Board {
 
 /// The hints of each directory; the directories take turns.
 #[derive(Debug, Default)]
-struct Pinned {
+struct Collected {
     directories: BTreeMap<PathBuf, DirectoryHints>,
     /// The number of hints in all of them.
     count: usize,
@@ -89,8 +89,8 @@ struct Pinned {
     watched: HashMap<PathBuf, Identity>,
     /// Directories in which a file was removed since the last call.
     restless: HashSet<PathBuf>,
-    /// The directories whose hints ring no bell.
-    hushed: HashSet<PathBuf>,
+    /// The directories whose hints wake nobody.
+    throttled: HashSet<PathBuf>,
     sweep: bool,
     /// The number of calls that took hints.
     takes: u64,
@@ -120,17 +120,19 @@ impl Watch {
     /// all the work, and the error says why delivery is slower.
     pub fn start(is_wanted: IsWanted) -> (Self, Result<(), Error>) {
         let mut watch = Self {
-            board: Arc::new(Board::new(is_wanted)),
+            collector: Arc::new(Collector::new(is_wanted)),
             ..Self::blind()
         };
-        let pin = |board: &Board, event| {
-            board.pin(event);
+        let collect = |collector: &Collector, event| {
+            collector.collect(event);
         };
-        let started = watch.board.watcher(pin).map(|watcher| {
+        let started = watch.collector.watcher(collect).map(|watcher| {
             watch.watcher = Some(watcher);
             let mut works_until = Instant::now();
-            let pin = move |board: &Board, event| board.pin_apart(event, &mut works_until);
-            watch.apart = watch.board.watcher(pin).ok();
+            let collect = move |collector: &Collector, event| {
+                collector.collect_apart(event, &mut works_until);
+            };
+            watch.apart = watch.collector.watcher(collect).ok();
         });
         (watch, started)
     }
@@ -140,7 +142,7 @@ impl Watch {
         Self {
             watcher: None,
             apart: None,
-            board: Arc::new(Board::new(|_| true)),
+            collector: Arc::new(Collector::new(|_| true)),
         }
     }
 
@@ -149,54 +151,54 @@ impl Watch {
     /// or cannot be watched is left to the sweep.
     pub fn keep(&mut self, directory: &Path) -> Result<bool, Error> {
         match &mut self.watcher {
-            Some(watcher) => watch_if_new(watcher, &self.board, directory),
+            Some(watcher) => watch_if_new(watcher, &self.collector, directory),
             None => Ok(false),
         }
     }
 
     /// Like `keep`, but with a queue of its own in the kernel: the events of others do not wait behind those of this
-    /// directory. While it is hushed, its events are read in turn with the calls of [`Watch::take`], many at a time: a
+    /// directory. While it is throttled, its events are read in turn with the calls of [`Watch::take`], many at a time: a
     /// thread that the kernel wakes for each of 50 000 events a second takes a core that others need. What the queue has
     /// no room for is lost without a sweep, so this is for directories that no sweep lists.
     pub fn keep_apart(&mut self, directory: &Path) -> Result<bool, Error> {
         match &mut self.apart {
-            Some(watcher) => watch_if_new(watcher, &self.board, directory),
+            Some(watcher) => watch_if_new(watcher, &self.collector, directory),
             None => self.keep(directory),
         }
     }
 
     /// Waits until the watcher has seen something.
-    pub async fn rings(&self) {
-        self.board.bell.notified().await;
+    pub async fn changed(&self) {
+        self.collector.wakeup.notified().await;
     }
 
-    /// Takes at most `most` of the hints seen so far, of each directory its share, and rings again for the others. The
+    /// Takes at most `most` of the hints seen so far, of each directory its share, and wakes again for the others. The
     /// removal of a watched directory needs a sweep.
     ///
-    /// With a `patient` directory, some ring no bell until the next call: that one if more than one of its files is taken,
+    /// With a `patient` directory, some wake nobody until the next call: that one if more than one of its files is taken,
     /// and those in which a file was removed since the last call. Otherwise a program that changes packets, or makes and
     /// removes files, without a pause would wake the daemon without a pause, and leave no core to anybody else.
     pub fn take(&mut self, most: usize, patient: Option<&Path>) -> Seen {
-        let mut pinned = self.board.pinned();
-        self.board.end_pause(&mut pinned);
-        let hints = pinned.take_turns(most);
-        let restless = std::mem::take(&mut pinned.restless);
+        let mut collected = self.collector.collected();
+        self.collector.end_pause(&mut collected);
+        let hints = collected.take_turns(most);
+        let restless = std::mem::take(&mut collected.restless);
         if let Some(patient) = patient {
-            pinned.hushed = restless;
+            collected.throttled = restless;
             let of_patient = hints.iter().filter(|(directory, ..)| directory == patient);
             if of_patient.count() > 1 {
-                pinned.hushed.insert(patient.to_owned());
+                collected.throttled.insert(patient.to_owned());
             }
         }
         let seen = Seen {
             hints,
-            lost: pinned.lost.drain().collect(),
-            sweep: std::mem::take(&mut pinned.sweep),
-            is_hushed: !pinned.hushed.is_empty(),
+            lost: collected.lost.drain().collect(),
+            sweep: std::mem::take(&mut collected.sweep),
+            is_throttled: !collected.throttled.is_empty(),
         };
-        let mut left = pinned.directories.iter();
-        if left.any(|(directory, left)| !left.hints.is_empty() && pinned.rings(directory)) {
-            self.board.bell.notify_one();
+        let mut left = collected.directories.iter();
+        if left.any(|(directory, left)| !left.hints.is_empty() && collected.wakes(directory)) {
+            self.collector.wakeup.notify_one();
         }
         seen
     }
@@ -205,7 +207,7 @@ impl Watch {
 /// Watches the directory with this watcher, unless it is watched.
 fn watch_if_new(
     watcher: &mut RecommendedWatcher,
-    board: &Board,
+    collector: &Collector,
     directory: &Path,
 ) -> Result<bool, Error> {
     // A link could make the daemon watch a place outside this workspace.
@@ -214,18 +216,18 @@ fn watch_if_new(
         .ok()
         .filter(std::fs::Metadata::is_dir)
     else {
-        board.pinned().watched.remove(directory);
+        collector.collected().watched.remove(directory);
         return Ok(false);
     };
     let identity = (data.dev(), data.ino(), data.created().ok());
-    let mut pinned = board.pinned();
-    let before = pinned.watched.insert(directory.to_owned(), identity);
+    let mut collected = collector.collected();
+    let before = collected.watched.insert(directory.to_owned(), identity);
     if before == Some(identity) {
         return Ok(false);
     }
-    // The watcher answers once it has read its queue, and must neither pause nor wait for the board meanwhile.
-    board.end_pause(&mut pinned);
-    drop(pinned);
+    // The watcher answers once it has read its queue, and must neither pause nor wait for the collector meanwhile.
+    collector.end_pause(&mut collected);
+    drop(collected);
     if before.is_some() {
         // A directory that was renamed away is still watched under its old name. One that was removed is not, so an
         // error here is harmless.
@@ -236,123 +238,125 @@ fn watch_if_new(
         .map(|()| true)
 }
 
-impl Board {
+impl Collector {
     fn new(is_wanted: IsWanted) -> Self {
         Self {
-            pinned: Mutex::default(),
-            bell: Notify::new(),
+            collected: Mutex::default(),
+            wakeup: Notify::new(),
             taken: Condvar::new(),
             is_wanted,
         }
     }
 
-    /// Starts a watcher that pins its events here.
+    /// Starts a watcher that collects its events here.
     fn watcher(
         self: &Arc<Self>,
-        mut pin: impl FnMut(&Self, Result<notify::Event, Error>) + Send + 'static,
+        mut collect: impl FnMut(&Self, Result<notify::Event, Error>) + Send + 'static,
     ) -> Result<RecommendedWatcher, Error> {
-        let board = Arc::clone(self);
+        let collector = Arc::clone(self);
         let config = Config::default().with_event_kinds(KINDS);
-        RecommendedWatcher::new(move |event| pin(&board, event), config)
+        RecommendedWatcher::new(move |event| collect(&collector, event), config)
     }
 
-    /// Pins an event of what is kept apart, and pauses if its directory is hushed.
-    fn pin_apart(&self, event: Result<notify::Event, Error>, works_until: &mut Instant) {
+    /// Collects an event of what is kept apart, and pauses if its directory is throttled.
+    fn collect_apart(&self, event: Result<notify::Event, Error>, works_until: &mut Instant) {
         if !event.as_ref().is_ok_and(|event| !event.need_rescan()) {
             return;
         }
         let begun = Instant::now();
-        let is_hushed = self.pin(event) == Ring::Hushed;
-        if is_hushed && begun >= *works_until && self.pauses(PAUSE_MAX) {
+        let is_throttled = self.collect(event) == Wake::Throttled;
+        if is_throttled && begun >= *works_until && self.pauses(PAUSE_MAX) {
             // It works for half of what it paused at least: more is read in one go, and a flood is kept up with.
             *works_until = Instant::now() + begun.elapsed() / 2;
         }
     }
 
-    /// Waits until hints are taken, for this long at most. Returns false at once if no directory is hushed: the next take may
+    /// Waits until hints are taken, for this long at most. Returns false at once if no directory is throttled: the next take may
     /// be far off.
     fn pauses(&self, most: Duration) -> bool {
-        let pinned = self.pinned();
-        if pinned.hushed.is_empty() {
+        let collected = self.collected();
+        if collected.throttled.is_empty() {
             return false;
         }
-        let before = pinned.takes;
-        let is_before = |pinned: &mut Pinned| pinned.takes == before;
-        drop(self.taken.wait_timeout_while(pinned, most, is_before));
+        let before = collected.takes;
+        let is_before = |collected: &mut Collected| collected.takes == before;
+        drop(self.taken.wait_timeout_while(collected, most, is_before));
         true
     }
 
-    fn pinned(&self) -> MutexGuard<'_, Pinned> {
-        self.pinned.lock().unwrap_or_else(PoisonError::into_inner)
+    fn collected(&self) -> MutexGuard<'_, Collected> {
+        self.collected
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Lets all directories ring, and their watcher read on.
-    fn end_pause(&self, pinned: &mut Pinned) {
-        pinned.hushed.clear();
-        pinned.takes += 1;
+    /// Lets all directories wake the caller, and their watcher read on.
+    fn end_pause(&self, collected: &mut Collected) {
+        collected.throttled.clear();
+        collected.takes += 1;
         self.taken.notify_all();
     }
 
     /// Runs on the watcher's thread, whose queue overflows if this is slow: it only takes notes.
-    fn pin(&self, event: Result<notify::Event, Error>) -> Ring {
-        let mut pinned = self.pinned();
-        let ring = match event {
+    fn collect(&self, event: Result<notify::Event, Error>) -> Wake {
+        let mut collected = self.collected();
+        let wake = match event {
             Ok(event) if !event.need_rescan() => {
                 let paths = event.paths.iter();
-                let rings = paths.map(|path| pinned.note(path, event.kind, self.is_wanted));
-                rings.max().unwrap_or(Ring::Nothing)
+                let wakes = paths.map(|path| collected.note(path, event.kind, self.is_wanted));
+                wakes.max().unwrap_or(Wake::No)
             }
             Ok(_) | Err(_) => {
-                pinned.sweep = true;
-                Ring::Bell
+                collected.sweep = true;
+                Wake::Now
             }
         };
-        drop(pinned);
-        if ring == Ring::Bell {
-            self.bell.notify_one();
+        drop(collected);
+        if wake == Wake::Now {
+            self.wakeup.notify_one();
         }
-        ring
+        wake
     }
 }
 
 /// The news of an event, the loudest last.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Ring {
+enum Wake {
     /// There is none.
-    Nothing,
-    /// Its directory is hushed.
-    Hushed,
-    Bell,
+    No,
+    /// Its directory is throttled.
+    Throttled,
+    Now,
 }
 
-impl Pinned {
-    fn rings(&self, directory: &Path) -> bool {
-        !self.hushed.contains(directory)
+impl Collected {
+    fn wakes(&self, directory: &Path) -> bool {
+        !self.throttled.contains(directory)
     }
 
     /// Notes an event of a file, or the end of a watched directory.
-    fn note(&mut self, path: &Path, kind: EventKind, is_wanted: IsWanted) -> Ring {
+    fn note(&mut self, path: &Path, kind: EventKind, is_wanted: IsWanted) -> Wake {
         // The watch ended with the directory, even if another one has its name and number by now.
         let is_directory = kind == EventKind::Remove(RemoveKind::Folder);
         if is_directory && self.watched.remove(path).is_some() {
             self.sweep = true;
-            return Ring::Bell;
+            return Wake::Now;
         }
         let (Some(directory), Some(name)) = (path.parent(), path.file_name()) else {
-            return Ring::Nothing;
+            return Wake::No;
         };
         if !is_wanted(path) {
-            return Ring::Nothing;
+            return Wake::No;
         }
         if kind.is_remove() {
             self.restless.insert(directory.to_owned());
             if let Some(hints) = self.directories.get_mut(directory) {
                 self.count -= usize::from(hints.withdraw(name));
             }
-            return Ring::Nothing;
+            return Wake::No;
         }
         let Some(hint) = hint_of(kind) else {
-            return Ring::Nothing;
+            return Wake::No;
         };
         if !self.directories.contains_key(directory) {
             self.directories
@@ -374,10 +378,10 @@ impl Pinned {
             self.directories.clear();
             self.sweep = true;
         }
-        if self.rings(directory) {
-            Ring::Bell
+        if self.wakes(directory) {
+            Wake::Now
         } else {
-            Ring::Hushed
+            Wake::Throttled
         }
     }
 
@@ -484,7 +488,7 @@ mod tests {
     fn seen(events: Vec<Event>) -> Seen {
         let mut watch = Watch::blind();
         for event in events {
-            watch.board.pin(Ok(event));
+            watch.collector.collect(Ok(event));
         }
         watch.take(usize::MAX, None)
     }
@@ -538,10 +542,10 @@ mod tests {
         assert!(seen(vec![overflow]).sweep);
     }
 
-    /// Returns whether the bell has rung since the last call.
-    fn rings(watch: &Watch) -> bool {
+    /// Returns whether it was woken since the last call.
+    fn wakes(watch: &Watch) -> bool {
         let mut context = Context::from_waker(Waker::noop());
-        pin!(watch.rings()).poll(&mut context).is_ready()
+        pin!(watch.changed()).poll(&mut context).is_ready()
     }
 
     fn finished(path: &str) -> Event {
@@ -566,27 +570,27 @@ mod tests {
         });
         let mut watch = Watch::blind();
         for event in flood {
-            watch.board.pin(Ok(event));
+            watch.collector.collect(Ok(event));
         }
-        assert!(!watch.board.pinned().sweep);
-        watch.board.pin(Ok(finished("/other/a.yaml")));
-        watch.board.pin(Ok(finished("/other/b.yaml")));
+        assert!(!watch.collector.collected().sweep);
+        watch.collector.collect(Ok(finished("/other/a.yaml")));
+        watch.collector.collect(Ok(finished("/other/b.yaml")));
         let seen = watch.take(10, None);
         assert!(seen.sweep);
         assert_eq!(names(&seen), ["b.yaml"]);
     }
 
     #[test]
-    fn directories_take_turns_and_what_is_left_rings_again() {
+    fn directories_take_turns_and_what_is_left_wakes_again() {
         let mut watch = Watch::blind();
         let flood = (0..1_000).map(|n| finished(&format!("/flood/{n}.yaml")));
         let others = ["/a/1.yaml", "/z/1.yaml", "/z/2.yaml"].map(finished);
         for event in flood.chain(others) {
-            watch.board.pin(Ok(event));
+            watch.collector.collect(Ok(event));
         }
         let mut taken = Vec::new();
         for round in 1..=101 {
-            assert!(rings(&watch), "{round}");
+            assert!(wakes(&watch), "{round}");
             let hints = watch.take(10, None).hints;
             assert!(hints.len() <= 10);
             taken.extend(hints);
@@ -611,43 +615,43 @@ mod tests {
     #[test]
     fn a_file_that_is_not_wanted_wakes_nobody() {
         let mut watch = Watch::blind();
-        watch.board = Arc::new(Board::new(|path| path.ends_with("a.yaml")));
-        let junk = watch.board.pin(Ok(finished("/o/.junk")));
-        assert!(junk == Ring::Nothing && !rings(&watch));
-        let message = watch.board.pin(Ok(finished("/o/a.yaml")));
-        assert_eq!(message, Ring::Bell);
-        assert!(rings(&watch));
+        watch.collector = Arc::new(Collector::new(|path| path.ends_with("a.yaml")));
+        let junk = watch.collector.collect(Ok(finished("/o/.junk")));
+        assert!(junk == Wake::No && !wakes(&watch));
+        let message = watch.collector.collect(Ok(finished("/o/a.yaml")));
+        assert_eq!(message, Wake::Now);
+        assert!(wakes(&watch));
         assert_eq!(names(&watch.take(10, None)), ["a.yaml"]);
     }
 
     #[test]
-    fn a_hushed_directory_rings_no_bell_and_is_taken_with_whatever_else_rings() {
+    fn a_throttled_directory_wakes_nobody_and_is_taken_with_whatever_else_wakes() {
         let mut watch = Watch::blind();
         let packets = Path::new("/packets");
-        let pin = |watch: &Watch, names: &[&str]| {
+        let collect = |watch: &Watch, names: &[&str]| {
             for name in names {
-                watch.board.pin(Ok(finished(name)));
+                watch.collector.collect(Ok(finished(name)));
             }
         };
-        pin(&watch, &["/packets/1"]);
-        assert!(rings(&watch) && !watch.take(10, Some(packets)).is_hushed);
-        pin(&watch, &["/packets/1", "/packets/2", "/packets/3"]);
-        assert!(rings(&watch), "one is no crowd");
+        collect(&watch, &["/packets/1"]);
+        assert!(wakes(&watch) && !watch.take(10, Some(packets)).is_throttled);
+        collect(&watch, &["/packets/1", "/packets/2", "/packets/3"]);
+        assert!(wakes(&watch), "one is no crowd");
         let seen = watch.take(2, Some(packets));
-        assert_eq!((seen.hints.len(), seen.is_hushed), (2, true));
-        assert!(!rings(&watch), "the third can wait");
-        pin(&watch, &["/packets/4"]);
-        assert!(!rings(&watch), "and the fourth");
-        pin(&watch, &["/o/a.yaml"]);
-        assert!(rings(&watch));
+        assert_eq!((seen.hints.len(), seen.is_throttled), (2, true));
+        assert!(!wakes(&watch), "the third can wait");
+        collect(&watch, &["/packets/4"]);
+        assert!(!wakes(&watch), "and the fourth");
+        collect(&watch, &["/o/a.yaml"]);
+        assert!(wakes(&watch));
         let seen = watch.take(10, Some(packets));
         assert_eq!(names(&seen), ["a.yaml", "3", "4"]);
-        assert!(seen.is_hushed);
-        pin(&watch, &["/packets/5"]);
-        assert!(!rings(&watch));
-        assert!(!watch.take(10, Some(packets)).is_hushed);
-        pin(&watch, &["/packets/6"]);
-        assert!(rings(&watch), "the crowd is gone");
+        assert!(seen.is_throttled);
+        collect(&watch, &["/packets/5"]);
+        assert!(!wakes(&watch));
+        assert!(!watch.take(10, Some(packets)).is_throttled);
+        collect(&watch, &["/packets/6"]);
+        assert!(wakes(&watch), "the crowd is gone");
     }
 
     fn created(path: &str) -> Event {
@@ -661,15 +665,15 @@ mod tests {
     // Elsewhere a removal may be told after the creation that followed it.
     #[cfg(target_os = "linux")]
     #[test]
-    fn a_removed_file_is_not_looked_at_and_its_directory_rings_no_bell_for_a_while() {
+    fn a_removed_file_is_not_looked_at_and_its_directory_wakes_nobody_for_a_while() {
         let mut watch = Watch::blind();
         let packets = Path::new("/packets");
-        let pin = |watch: &Watch, events: Vec<Event>| {
+        let collect = |watch: &Watch, events: Vec<Event>| {
             for event in events {
-                watch.board.pin(Ok(event));
+                watch.collector.collect(Ok(event));
             }
         };
-        pin(
+        collect(
             &watch,
             vec![
                 created("/o/a.yaml"),
@@ -678,32 +682,32 @@ mod tests {
                 removed("/o/a.yaml"),
             ],
         );
-        assert!(rings(&watch));
+        assert!(wakes(&watch));
         let seen = watch.take(10, Some(packets));
         assert_eq!(names(&seen), ["b.yaml"]);
-        assert!(seen.is_hushed);
-        pin(&watch, vec![finished("/o/c.yaml")]);
-        assert!(!rings(&watch));
-        pin(&watch, vec![finished("/other/a.yaml")]);
-        assert!(rings(&watch), "other directories ring");
+        assert!(seen.is_throttled);
+        collect(&watch, vec![finished("/o/c.yaml")]);
+        assert!(!wakes(&watch));
+        collect(&watch, vec![finished("/other/a.yaml")]);
+        assert!(wakes(&watch), "other directories wake");
         let seen = watch.take(10, Some(packets));
         assert_eq!(names(&seen), ["a.yaml", "c.yaml"]);
-        assert!(!seen.is_hushed, "nothing was removed meanwhile");
-        pin(&watch, vec![created("/o/d.yaml"), removed("/o/d.yaml")]);
-        assert!(rings(&watch), "the file had a hint");
+        assert!(!seen.is_throttled, "nothing was removed meanwhile");
+        collect(&watch, vec![created("/o/d.yaml"), removed("/o/d.yaml")]);
+        assert!(wakes(&watch), "the file had a hint");
         assert!(watch.take(10, Some(packets)).hints.is_empty());
-        pin(&watch, vec![removed("/o/d.yaml")]);
-        assert!(!rings(&watch), "a removal alone is no news");
-        assert_eq!(watch.board.pinned().count, 0);
+        collect(&watch, vec![removed("/o/d.yaml")]);
+        assert!(!wakes(&watch), "a removal alone is no news");
+        assert_eq!(watch.collector.collected().count, 0);
     }
 
     #[test]
     fn a_removed_file_that_somebody_may_wait_for_is_looked_at() {
         let mut watch = Watch::blind();
-        watch.board.pin(Ok(created("/o/a.yaml")));
+        watch.collector.collect(Ok(created("/o/a.yaml")));
         assert_eq!(names(&watch.take(10, None)), ["a.yaml"]);
-        watch.board.pin(Ok(finished("/o/a.yaml")));
-        watch.board.pin(Ok(removed("/o/a.yaml")));
+        watch.collector.collect(Ok(finished("/o/a.yaml")));
+        watch.collector.collect(Ok(removed("/o/a.yaml")));
         assert_eq!(names(&watch.take(10, None)), ["a.yaml"]);
     }
 
@@ -714,35 +718,41 @@ mod tests {
             let event = Event::new(EventKind::Remove(RemoveKind::Folder));
             Ok(event.add_path(path.into()))
         };
-        let mut watched = watch.board.pinned();
+        let mut watched = watch.collector.collected();
         watched.watched.insert("/o".into(), (1, 1, None));
         drop(watched);
-        assert_eq!(watch.board.pin(removed("/o/child")), Ring::Nothing);
+        assert_eq!(watch.collector.collect(removed("/o/child")), Wake::No);
         assert!(!watch.take(10, None).sweep);
-        assert_eq!(watch.board.pin(removed("/o")), Ring::Bell);
+        assert_eq!(watch.collector.collect(removed("/o")), Wake::Now);
         assert!(watch.take(10, None).sweep);
-        assert_eq!(watch.board.pin(removed("/o")), Ring::Nothing);
+        assert_eq!(watch.collector.collect(removed("/o")), Wake::No);
     }
 
     #[test]
-    fn what_is_kept_apart_is_not_swept_and_its_watcher_pauses_only_while_it_rings_no_bell() {
+    fn what_is_kept_apart_is_not_swept_and_its_watcher_pauses_only_while_it_wakes_nobody() {
         let mut watch = Watch::blind();
         let begun = Instant::now();
         let mut works_until = begun;
-        let mut pin = |watch: &Watch, event: Result<Event, Error>| {
-            watch.board.pin_apart(event, &mut works_until);
+        let mut collect = |watch: &Watch, event: Result<Event, Error>| {
+            watch.collector.collect_apart(event, &mut works_until);
             works_until
         };
         let overflow = Event::new(EventKind::Other).set_flag(Flag::Rescan);
-        pin(&watch, Ok(overflow));
-        pin(&watch, Err(Error::generic("no events")));
+        collect(&watch, Ok(overflow));
+        collect(&watch, Err(Error::generic("no events")));
         assert_eq!(watch.take(10, None), Seen::default());
-        let hush = |directory: &str| watch.board.pinned().hushed.insert(directory.into());
-        hush("/other");
-        assert_eq!(pin(&watch, Ok(finished("/packets/1"))), begun);
-        hush("/packets");
-        assert_eq!(pin(&watch, Ok(removed("/packets/1"))), begun, "no hint");
-        let worked_until = pin(&watch, Ok(finished("/packets/2")));
+        let throttle = |directory: &str| {
+            watch
+                .collector
+                .collected()
+                .throttled
+                .insert(directory.into())
+        };
+        throttle("/other");
+        assert_eq!(collect(&watch, Ok(finished("/packets/1"))), begun);
+        throttle("/packets");
+        assert_eq!(collect(&watch, Ok(removed("/packets/1"))), begun, "no hint");
+        let worked_until = collect(&watch, Ok(finished("/packets/2")));
         let earliest = begun + PAUSE_MAX + PAUSE_MAX / 2;
         assert!(worked_until >= earliest, "it paused and works on");
     }
@@ -750,13 +760,13 @@ mod tests {
     #[test]
     fn a_pause_ends_with_the_next_take_and_there_is_none_where_all_directories_ring() {
         let mut watch = Watch::blind();
-        let board = Arc::clone(&watch.board);
+        let collector = Arc::clone(&watch.collector);
         let minute = Duration::from_secs(60);
-        assert!(!board.pauses(minute));
+        assert!(!collector.pauses(minute));
         let thread = std::thread::spawn(move || {
             // A take before the pause makes all directories ring again.
-            while !board.pauses(minute) {
-                board.pinned().hushed.insert("/packets".into());
+            while !collector.pauses(minute) {
+                collector.collected().throttled.insert("/packets".into());
             }
         });
         while !thread.is_finished() {
@@ -768,10 +778,10 @@ mod tests {
 
     #[test]
     fn a_pause_without_a_take_is_as_long_as_it_may_be() {
-        let board = Board::new(|_| true);
-        board.pinned().hushed.insert("/packets".into());
+        let collector = Collector::new(|_| true);
+        collector.collected().throttled.insert("/packets".into());
         let begun = Instant::now();
-        assert!(board.pauses(Duration::from_millis(1)));
+        assert!(collector.pauses(Duration::from_millis(1)));
         assert!(begun.elapsed() >= Duration::from_millis(1));
     }
 
@@ -786,19 +796,19 @@ mod tests {
             .iter()
             .any(|(_, name, _)| name == file)
         {
-            runtime.block_on(watch.rings());
+            runtime.block_on(watch.changed());
         }
     }
 
     #[test]
-    fn nothing_rings_until_something_was_seen() {
+    fn nothing_wakes_until_something_was_seen() {
         let watch = Watch::blind();
-        assert!(!rings(&watch));
+        assert!(!wakes(&watch));
         let close = EventKind::Access(AccessKind::Close(AccessMode::Write));
         watch
-            .board
-            .pin(Ok(Event::new(close).add_path("/o/a.yaml".into())));
-        assert!(rings(&watch));
+            .collector
+            .collect(Ok(Event::new(close).add_path("/o/a.yaml".into())));
+        assert!(wakes(&watch));
     }
 
     #[test]
@@ -819,7 +829,7 @@ mod tests {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .build()
             .expect("a runtime");
-        runtime.block_on(watch.rings());
+        runtime.block_on(watch.changed());
         assert!(
             watch.take(usize::MAX, None).sweep,
             "somebody has to look for the new one"
@@ -840,7 +850,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_kept_apart_pins_its_hints_on_the_same_board() {
+    fn what_is_kept_apart_has_its_hints_collected_with_the_others() {
         let root = tempfile::tempdir().expect("a directory");
         let [outbox, packets] = ["outbox", "packets"].map(|name| root.path().join(name));
         let (mut watch, started) = Watch::start(|_| true);
@@ -895,7 +905,7 @@ mod tests {
     }
 
     #[test]
-    fn our_own_reading_rings_no_bell() {
+    fn our_own_reading_wakes_nobody() {
         let open =
             Event::new(EventKind::Access(AccessKind::Open(AccessMode::Any))).add_path("/o".into());
         assert_eq!(seen(vec![open]), Seen::default());

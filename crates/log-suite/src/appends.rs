@@ -1,6 +1,6 @@
 //! A log whose appends a test answers by a function of its own; everything else goes to the log itself.
 
-use spool::log::{Appended, Head, Log, LogError, Ring, Signed};
+use spool::log::{Appended, Head, Log, LogError, OnChange, Signed};
 
 /// A log behind such a function.
 pub struct Appends<F> {
@@ -34,8 +34,8 @@ where
         self.log.follow(from)
     }
 
-    fn ring(&mut self, ring: Ring) {
-        self.log.ring(ring);
+    fn on_change(&mut self, on_change: OnChange) {
+        self.log.on_change(on_change);
     }
 
     fn poll_ms(&self) -> u64 {
@@ -52,17 +52,21 @@ mod tests {
     use crate::fixture::batch;
     use crate::{Patient, Shared, Weather};
 
-    /// Checks that a log behind a wrapper rings and is read like the log itself.
+    /// Checks that a log behind a wrapper reports changes and is read like the log itself.
     fn is_passed_on(shared: &Shared, mut wrapped: Box<dyn Log>) {
-        let rung = Arc::new(AtomicUsize::new(0));
-        let bell = Arc::clone(&rung);
-        wrapped.ring(Box::new(move || {
-            bell.fetch_add(1, Ordering::SeqCst);
+        let changes = Arc::new(AtomicUsize::new(0));
+        let counter = Arc::clone(&changes);
+        wrapped.on_change(Box::new(move || {
+            counter.fetch_add(1, Ordering::SeqCst);
         }));
         let first = batch(Head::EMPTY, &["one"], "tower");
         let told = shared.connect().append(&first);
         assert_eq!(told, Ok(Appended::Committed));
-        assert_eq!(rung.load(Ordering::SeqCst), 1, "the log rings");
+        assert_eq!(
+            changes.load(Ordering::SeqCst),
+            1,
+            "the log reports a change"
+        );
         assert_eq!(wrapped.head(), Ok(first.batch.head()));
         let given = wrapped.follow(Head::EMPTY).expect("batches");
         assert_eq!(given.len(), 1);

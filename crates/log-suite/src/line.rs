@@ -1,6 +1,6 @@
 //! The line between a host and a log, which can lose requests or answers.
 
-use spool::log::{Appended, Head, Log, LogError, Ring, Signed};
+use spool::log::{Appended, Head, Log, LogError, OnChange, Signed};
 
 /// A log at the end of a line.
 pub struct Line {
@@ -52,8 +52,8 @@ impl Log for Line {
         self.log.follow(from)
     }
 
-    fn ring(&mut self, ring: Ring) {
-        self.log.ring(ring);
+    fn on_change(&mut self, on_change: OnChange) {
+        self.log.on_change(on_change);
     }
 
     fn poll_ms(&self) -> u64 {
@@ -97,14 +97,14 @@ mod tests {
     #[test]
     fn a_line_rings_and_rests_as_its_log_does() {
         let (_shared, mut line) = line();
-        let rung = Arc::new(AtomicUsize::new(0));
-        let ring = Arc::clone(&rung);
-        line.ring(Box::new(move || {
-            ring.fetch_add(1, Ordering::SeqCst);
+        let changes = Arc::new(AtomicUsize::new(0));
+        let counter = Arc::clone(&changes);
+        line.on_change(Box::new(move || {
+            counter.fetch_add(1, Ordering::SeqCst);
         }));
         let first = batch(Head::EMPTY, &["one"], "tower");
         assert_eq!(line.append(&first), Ok(Appended::Committed));
-        assert_eq!(rung.load(Ordering::SeqCst), 1);
+        assert_eq!(changes.load(Ordering::SeqCst), 1);
         assert_eq!(line.poll_ms(), 1_000);
     }
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use spool::Digest;
-use spool::log::{Appended, Head, Heartbeat, Log, LogError, Ring, Signed};
+use spool::log::{Appended, Head, Heartbeat, Log, LogError, OnChange, Signed};
 
 use crate::{Bench, Dice};
 
@@ -50,7 +50,7 @@ struct ModelState {
     split: Option<Vec<Signed>>,
     /// The batches that reach the log later.
     late: Vec<Signed>,
-    rings: Vec<Ring>,
+    listeners: Vec<OnChange>,
     /// Heartbeats, each with the number of its sender. A new listener has missed the earlier ones.
     heartbeats: Vec<(usize, Vec<u8>)>,
     dice: Dice,
@@ -80,7 +80,7 @@ impl Shared {
             batches: Vec::new(),
             split: None,
             late: Vec::new(),
-            rings: Vec::new(),
+            listeners: Vec::new(),
             heartbeats: Vec::new(),
             dice: Dice::new(seed),
             weather,
@@ -175,8 +175,8 @@ impl ModelState {
         let end = end(history);
         if signed.batch.after() == end {
             history.push(signed.clone());
-            for ring in &self.rings {
-                ring();
+            for wake in &self.listeners {
+                wake();
             }
             return Appended::Committed;
         }
@@ -264,8 +264,8 @@ impl Log for ModelLog {
         Ok(given)
     }
 
-    fn ring(&mut self, ring: Ring) {
-        self.shared.state().rings.push(ring);
+    fn on_change(&mut self, on_change: OnChange) {
+        self.shared.state().listeners.push(on_change);
     }
 
     fn poll_ms(&self) -> u64 {
@@ -561,17 +561,17 @@ mod tests {
     fn a_log_rings_for_what_is_new_and_for_nothing_else() {
         let shared = Shared::new(7, Weather::default());
         let mut log = shared.connect();
-        let rung = Arc::new(AtomicUsize::new(0));
-        let ring = Arc::clone(&rung);
-        log.ring(Box::new(move || {
-            ring.fetch_add(1, Ordering::SeqCst);
+        let changes = Arc::new(AtomicUsize::new(0));
+        let counter = Arc::clone(&changes);
+        log.on_change(Box::new(move || {
+            counter.fetch_add(1, Ordering::SeqCst);
         }));
         for _ in 0..2 {
             assert_eq!(log.append(&first()), Ok(Appended::Committed));
         }
         let late = batch(Head::EMPTY, &["late"], "laptop");
         assert_eq!(log.append(&late), Ok(Appended::Moved(first().batch.head())));
-        assert_eq!(rung.load(Ordering::SeqCst), 1);
+        assert_eq!(changes.load(Ordering::SeqCst), 1);
         assert_eq!(log.poll_ms(), 1_000);
     }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use spool::log::{Appended, Head, Log, LogError, Ring, Signed};
+use spool::log::{Appended, Head, Log, LogError, OnChange, Signed};
 
 /// The time that a log which is not cut off may take.
 pub const PATIENCE: Duration = Duration::from_secs(20);
@@ -68,8 +68,8 @@ impl<L: Log> Log for Patient<L> {
         )
     }
 
-    fn ring(&mut self, ring: Ring) {
-        self.log.ring(ring);
+    fn on_change(&mut self, on_change: OnChange) {
+        self.log.on_change(on_change);
     }
 
     fn poll_ms(&self) -> u64 {

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use log_suite::Bench;
 use spool::Os;
-use spool::log::{Appended, Head, Local, Log, LogError, Ring, Signed};
+use spool::log::{Appended, Head, Local, Log, LogError, OnChange, Signed};
 use tempfile::TempDir;
 
 log_suite::conformance!(LocalBench::default());
@@ -119,7 +119,7 @@ impl Log for Ledger {
         self.with(|log| log.follow(from))
     }
 
-    fn ring(&mut self, _ring: Ring) {}
+    fn on_change(&mut self, _on_change: OnChange) {}
 
     fn poll_ms(&self) -> u64 {
         self.held().log.as_ref().map_or(1_000, Log::poll_ms)

@@ -3,7 +3,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use log_suite::{Bench, ModelBench, cases};
-use spool::log::{Appended, Head, Log, LogError, Ring, Signed};
+use spool::log::{Appended, Head, Log, LogError, OnChange, Signed};
 
 /// The fault of a log.
 #[derive(Clone, Copy)]
@@ -48,8 +48,8 @@ impl Log for WrongLog {
         self.0.follow(from)
     }
 
-    fn ring(&mut self, ring: Ring) {
-        self.0.ring(ring);
+    fn on_change(&mut self, on_change: OnChange) {
+        self.0.on_change(on_change);
     }
 
     fn poll_ms(&self) -> u64 {

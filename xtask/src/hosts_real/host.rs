@@ -85,9 +85,9 @@ pub(crate) fn serve(args: &HostArgs) -> Result<(), String> {
         .options()
         .map_err(|error| error.to_string())?;
     let mut log = JetStream::open(servers, options, &place()).map_err(|error| error.to_string())?;
-    let (rings, rung) = mpsc::channel();
-    log.ring(Box::new(move || {
-        let _ = rings.send(());
+    let (changes, changed) = mpsc::channel();
+    log.on_change(Box::new(move || {
+        let _ = changes.send(());
     }));
     let began = Instant::now();
     let before = host.accepted;
@@ -132,8 +132,8 @@ pub(crate) fn serve(args: &HostArgs) -> Result<(), String> {
         }
         let pause = Duration::from_millis(if pending.is_some() { 20 } else { 2 });
         // A ring ends the pause; several rings meanwhile count as one.
-        let _ = rung.recv_timeout(pause);
-        while rung.try_recv().is_ok() {}
+        let _ = changed.recv_timeout(pause);
+        while changed.try_recv().is_ok() {}
     }
 }
 

@@ -244,7 +244,7 @@ mod tests {
     use runner::validation::CommandEnd;
     use tempfile::TempDir;
 
-    use super::super::report::{tell_reads, tell_runs};
+    use super::super::report::{record_reads, record_validation_runs};
     use super::super::{Runner, orphans};
     use super::*;
 
@@ -398,8 +398,8 @@ mod tests {
         ] {
             live.note(&note);
             let told = (
-                tell_reads(mailroom, live, at(20_000)).expect("a commit"),
-                tell_runs(mailroom, live, at(20_000)).expect("a commit"),
+                record_reads(mailroom, live, at(20_000)).expect("a commit"),
+                record_validation_runs(mailroom, live, at(20_000)).expect("a commit"),
             );
             assert_eq!(told, (reads, runs), "{note:?}");
         }

@@ -35,7 +35,7 @@ use workspace::error::chain;
 
 use self::live::Live;
 use self::place::PlaceSearch;
-use self::report::{tell_reads, tell_runs, tell_spend, tell_turns};
+use self::report::{record_reads, record_spend, record_turns, record_validation_runs};
 use self::run::{MAIL_MS, is_open, unavailable};
 use self::settle::Settling;
 use crate::mailroom::Mailroom;
@@ -91,7 +91,7 @@ impl Default for Runner {
 
 impl Runner {
     /// Waits for the next note of a keeper.
-    pub(crate) async fn rings(&mut self) {
+    pub(crate) async fn changed(&mut self) {
         // The runner keeps a sender itself, so the channel never closes.
         if let Some(note) = self.heard.recv().await {
             self.notes.push(note);
@@ -176,11 +176,11 @@ impl Runner {
         for live in &mut self.live {
             let count = live.uncounted();
             if count > 0 && is_open(mailroom, &live.run) {
-                told += usize::from(tell_turns(mailroom, &live.run, count, now)?);
+                told += usize::from(record_turns(mailroom, &live.run, count, now)?);
                 live.counted += count;
             }
-            told += usize::from(tell_reads(mailroom, live, now)?);
-            told += tell_runs(mailroom, live, now)?;
+            told += usize::from(record_reads(mailroom, live, now)?);
+            told += record_validation_runs(mailroom, live, now)?;
         }
         Ok(told)
     }
@@ -209,7 +209,7 @@ impl Runner {
             let is_over = mailroom.is_used_up(&report.review, mailroom.unrecorded(report))
                 || mailroom.used_up(&report.agent, &going_on, now).is_some();
             if is_over {
-                told += usize::from(tell_spend(mailroom, report, now)?);
+                told += usize::from(record_spend(mailroom, report, now)?);
             }
         }
         for live in &mut self.live {

@@ -11,7 +11,7 @@ use super::{Run, is_open};
 use crate::mailroom::Mailroom;
 
 /// Records the changed files that an agent was seen to read; true if there are new ones.
-pub(super) fn tell_reads(
+pub(super) fn record_reads(
     mailroom: &mut Mailroom,
     live: &mut Live,
     now: Moment,
@@ -39,7 +39,7 @@ pub(super) fn tell_reads(
 }
 
 /// Records the part of a run's spend that the ledger does not have; true if there is any.
-pub(super) fn tell_spend(
+pub(super) fn record_spend(
     mailroom: &mut Mailroom,
     report: &RunSpend,
     now: Moment,
@@ -52,7 +52,7 @@ pub(super) fn tell_spend(
 
 /// Records how the validation commands went. The agent starts only when the ledger has them, because its answer is
 /// judged by them.
-pub(super) fn tell_runs(
+pub(super) fn record_validation_runs(
     mailroom: &mut Mailroom,
     live: &mut Live,
     now: Moment,
@@ -76,7 +76,7 @@ pub(super) fn tell_runs(
     Ok(told)
 }
 
-pub(super) fn tell_turns(
+pub(super) fn record_turns(
     mailroom: &mut Mailroom,
     run: &Run,
     count: u16,

@@ -15,7 +15,7 @@ use workspace::clock::Moment;
 
 use super::answer::{self, AgentAnswer};
 use super::live::Live;
-use super::report::{tell_spend, tell_turns};
+use super::report::{record_spend, record_turns};
 use super::{MAIL_MS, Run, is_open, unavailable};
 use crate::mailroom::Mailroom;
 
@@ -165,7 +165,7 @@ impl Settling {
     /// Records the spend after the answer: the money is spent either way, and the answer it paid for counts.
     fn pay(&self, mailroom: &mut Mailroom, now: Moment) -> Result<usize, SpoolError> {
         let report = self.run.report(self.spend);
-        tell_spend(mailroom, &report, now).map(usize::from)
+        record_spend(mailroom, &report, now).map(usize::from)
     }
 
     /// Reads the answer of a command, if the command exited with code 0.
@@ -271,7 +271,7 @@ impl Settling {
             .map_or(0, |end| end.said.turns)
             .saturating_sub(self.counted);
         if turns > 0 {
-            told += usize::from(tell_turns(mailroom, &self.run, turns, now)?);
+            told += usize::from(record_turns(mailroom, &self.run, turns, now)?);
         }
         told += self.pay(mailroom, now)?;
         // The last turn or the last of the money may have ended the review already.

@@ -93,7 +93,7 @@ impl Waiting {
             run: run.to_owned(),
             spend: Spend::tokens(tokens),
         };
-        assert!(tell_spend(&mut self.mailroom, &report, at(hours)).expect("a commit"));
+        assert!(record_spend(&mut self.mailroom, &report, at(hours)).expect("a commit"));
     }
 
     /// The number of starts of each request, after the runner worked at this hour.

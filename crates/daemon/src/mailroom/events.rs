@@ -72,8 +72,8 @@ impl Mailroom {
         moment: Moment,
         before: &mut BeforeListing<'_>,
     ) -> Vec<OsString> {
-        let round = self.next_round();
-        let Some(listed) = self.waits.list_orders(&self.root, round, moment) else {
+        let sweep = self.next_sweep();
+        let Some(listed) = self.waits.list_orders(&self.root, sweep, moment) else {
             return Vec::new();
         };
         let swept = self.sweep_on(listed.1, before);

@@ -30,7 +30,7 @@ impl Mailroom {
             shared.exchange_heartbeats(&self.root, self.spool.head(), moment);
             shared.compare_clocks(&mut self.docket.alerts, ledger, moment);
         }
-        self.tell_standing();
+        self.alert_of_sharing_state();
         Ok(may_judge? && !self.is_frozen())
     }
 
@@ -171,7 +171,7 @@ impl Mailroom {
                             why: early(seq, host, at),
                         },
                     };
-                    self.take_back();
+                    self.roll_back();
                     return Ok(false);
                 }
             }
@@ -186,7 +186,7 @@ impl Mailroom {
         shared.past.note_batch(&signed.batch);
         self.committed(&committed, &records, &mut Pass::default());
         let told: Vec<_> = committed.into_iter().zip(records).collect();
-        self.tell(&told);
+        self.log_committed(&told);
         Ok(true)
     }
 }

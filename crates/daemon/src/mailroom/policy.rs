@@ -104,7 +104,7 @@ impl Mailroom {
         {
             shared.pause(moment);
         }
-        self.tell_standing();
+        self.alert_of_sharing_state();
         recorded
     }
 
@@ -128,7 +128,7 @@ impl Mailroom {
             return false;
         };
         self.judge_by(config, theirs);
-        self.tell_standing();
+        self.alert_of_sharing_state();
         true
     }
 

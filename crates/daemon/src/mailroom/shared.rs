@@ -47,10 +47,10 @@ impl Mailroom {
     }
 
     /// Takes what to call when the log has news: it wakes the loop that calls [`Mailroom::pass`].
-    pub fn ring_by(&mut self, wake: impl Fn() + Send + Sync + 'static) {
+    pub fn wake_by(&mut self, wake: impl Fn() + Send + Sync + 'static) {
         if let Some(shared) = &mut self.shared {
             let has_rung = Arc::clone(&shared.has_rung);
-            shared.sharing.log.ring(Box::new(move || {
+            shared.sharing.log.on_change(Box::new(move || {
                 has_rung.store(true, Ordering::Release);
                 wake();
             }));
@@ -157,7 +157,7 @@ impl Mailroom {
     }
 
     /// Tells operators while this host waits, or does not go on.
-    pub(super) fn tell_standing(&mut self) {
+    pub(super) fn alert_of_sharing_state(&mut self) {
         let Some(shared) = &self.shared else {
             return;
         };

@@ -24,7 +24,7 @@ const HINTS_PER_ROUND: usize = 256;
 /// names them.
 const PACKETS_PER_ROUND: usize = 16;
 
-/// The time in milliseconds during which a hushed directory does not wake the daemon: that of the packets if several
+/// The time in milliseconds during which a throttled directory does not wake the daemon: that of the packets if several
 /// changed at once, and any in which somebody removed a file. The daemon then takes up to [`HINTS_PER_ROUND`] hints.
 const HUSHED_MS: u64 = 2;
 
@@ -40,7 +40,7 @@ impl Daemon<'_> {
     /// Continues the sweep or begins one, and returns when to call it again. An agent that locks its own outbox does
     /// not delay the start. Fails only if retrying is pointless.
     pub(super) fn sweep(&mut self, now: Moment) -> Result<u64, SpoolError> {
-        let (round, asked) = match self.sweeping {
+        let (sweep, asked) = match self.sweeping {
             Some(going) => going,
             None => {
                 self.sweep_again = false;
@@ -49,7 +49,7 @@ impl Daemon<'_> {
                 // Programs may change packets faster than the watcher can read the events; those of messages do not wait
                 // behind them.
                 warn_unwatched(&self.findings, self.watch.keep_apart(&self.findings));
-                (self.mailroom.next_round(), now)
+                (self.mailroom.next_sweep(), now)
             }
         };
         let Self {
@@ -58,12 +58,12 @@ impl Daemon<'_> {
             outboxes,
             ..
         } = self;
-        let swept = mailroom.sweep_on(round, &mut |agent, outbox| {
+        let swept = mailroom.sweep_on(sweep, &mut |agent, outbox| {
             watch_outbox(watch, outboxes, agent, outbox);
         });
         match swept {
             Ok(false) => {
-                self.sweeping = Some((round, asked));
+                self.sweeping = Some((sweep, asked));
                 return Ok(now.mono);
             }
             Ok(true) => self.swept(),
@@ -96,7 +96,7 @@ impl Daemon<'_> {
         let seen = self.watch.take(HINTS_PER_ROUND, Some(&self.findings));
         let rested = self.clock.read().mono + HUSHED_MS;
         self.schedule
-            .set(Duty::Hints, seen.is_hushed.then_some(rested));
+            .set(Duty::Hints, seen.is_throttled.then_some(rested));
         let mut packets = 0;
         for (directory, name, hint) in seen.hints {
             let Ok(name) = FileName::new(name.into_encoded_bytes()) else {

@@ -1,6 +1,6 @@
 //! Logs at the start how much was read and what was wrong with it.
 
-pub(super) fn tell(recovery: &spool::Recovery) {
+pub(super) fn log(recovery: &spool::Recovery) {
     if let Some(torn) = &recovery.torn {
         tracing::warn!(
             segment = %torn.segment.display(), offset = torn.offset, bytes = torn.bytes,

@@ -22,7 +22,7 @@ fn mail_goes_on_between_the_steps_of_a_sweep() {
     let room = many(100);
     let mut mailroom = Mailroom::open(room.root()).expect("a start").0;
     mailroom.limit_step_time(Duration::ZERO);
-    let round = mailroom.next_round();
+    let round = mailroom.next_sweep();
     let (mut steps, mut watched) = (1, 0);
     while !mailroom
         .sweep_on(round, &mut |_, _| watched += 1)
@@ -41,7 +41,7 @@ fn mail_goes_on_between_the_steps_of_a_sweep() {
                 Hint::Finished,
             );
             let pass = mailroom.pass(at(1)).expect("a pass");
-            assert_eq!((pass.accepted, mailroom.next_round()), (1, round + 1));
+            assert_eq!((pass.accepted, mailroom.next_sweep()), (1, round + 1));
         }
     }
     // Each step did one thing, but the last that listed an outbox also completed an agent's mailboxes.
@@ -58,7 +58,7 @@ fn an_outbox_of_any_number_of_names_holds_up_neither_mail_nor_the_others_of_a_ro
     room.ask("codex", "claude", "q-1");
     let mut mailroom = Mailroom::open(room.root()).expect("a start").0;
     mailroom.limit_step_time(Duration::ZERO);
-    let round = mailroom.next_round();
+    let round = mailroom.next_sweep();
     let (mut steps, mut accepted) = (0, None);
     while !mailroom.sweep_on(round, &mut |_, _| ()).expect("a step") {
         steps += 1;

@@ -162,5 +162,5 @@ pub fn a_look_that_finds_nothing_ends(bench: &mut dyn Bench) {
     for _ in 0..5 {
         assert_eq!(log.follow(end).map(|batches| batches.len()), Ok(0));
     }
-    assert!(log.poll_ms() > 0, "a loop without a ring would never rest");
+    assert!(log.poll_ms() > 0, "a loop without a pause would never rest");
 }

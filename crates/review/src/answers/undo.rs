@@ -73,7 +73,7 @@ impl Undo {
         admission.accepted = self.accepted;
         restore_rows(&mut admission.known, self.messages);
         for (pair, counted) in self.exchanged {
-            admission.take_back(pair, counted);
+            admission.uncount(pair, counted);
         }
         restore(&mut admission.notices, self.notices);
         restore(&mut admission.rate.0, self.rate);

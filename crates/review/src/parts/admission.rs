@@ -191,7 +191,7 @@ impl Admission {
     }
 
     /// Restores a pair's earlier count.
-    pub(crate) fn take_back(&mut self, pair: (AgentName, AgentName), counted: Counted) {
+    pub(crate) fn uncount(&mut self, pair: (AgentName, AgentName), counted: Counted) {
         let Some((count, forgotten)) = counted else {
             self.pairs.remove(&pair);
             return;
@@ -270,7 +270,7 @@ mod tests {
                 "{now}"
             );
             let mut after = admission.clone();
-            after.take_back(pair, counted);
+            after.uncount(pair, counted);
             assert_eq!(after, before, "{now}");
         }
         assert!(admission.is_full(&from, &to, 1, at(15_599)));

@@ -14,7 +14,7 @@ use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use spool::log::{Appended, Head, Log, LogError, Ring, Signed};
+use spool::log::{Appended, Head, Log, LogError, OnChange, Signed};
 
 use self::chain::Link;
 use self::command::{FAR, Store};
@@ -66,7 +66,7 @@ enum Errand {
 struct Exchange {
     state: Mutex<State>,
     changed: Condvar,
-    ring: Mutex<Option<Ring>>,
+    on_change: Mutex<Option<OnChange>>,
 }
 
 #[derive(Default)]
@@ -110,7 +110,7 @@ impl Git {
         let shared = Arc::new(Exchange {
             state: Mutex::default(),
             changed: Condvar::new(),
-            ring: Mutex::default(),
+            on_change: Mutex::default(),
         });
         let (ask, asked) = mpsc::channel();
         let worker = Worker {
@@ -265,12 +265,12 @@ impl Log for Git {
         Ok(given)
     }
 
-    fn ring(&mut self, ring: Ring) {
+    fn on_change(&mut self, on_change: OnChange) {
         *self
             .shared
-            .ring
+            .on_change
             .lock()
-            .unwrap_or_else(PoisonError::into_inner) = Some(ring);
+            .unwrap_or_else(PoisonError::into_inner) = Some(on_change);
     }
 
     fn poll_ms(&self) -> u64 {
@@ -306,16 +306,20 @@ impl Exchange {
         waited.unwrap_or_else(PoisonError::into_inner).0
     }
 
-    /// Makes a change, which returns true if it is news and rings then. A bell for a failed push would wake the caller that
-    /// already knows, and it would push again at once.
+    /// Makes a change, which returns true if it is news; news wakes the daemon. A failed push wakes nobody: the caller
+    /// already knows of it, and would push again at once.
     fn change(&self, change: impl FnOnce(&mut State) -> bool) {
         let is_news = change(&mut self.locked());
         self.changed.notify_all();
         if !is_news {
             return;
         }
-        if let Some(ring) = &*self.ring.lock().unwrap_or_else(PoisonError::into_inner) {
-            ring();
+        if let Some(wake) = &*self
+            .on_change
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+        {
+            wake();
         }
     }
 }

@@ -5,7 +5,7 @@
 //! that predecessor is another one, the batch can never be in the log. A time-out proves nothing, and neither does a
 //! missing message: a deposed leader may answer without the newest ones.
 
-mod bell;
+mod change_signal;
 mod found;
 mod heartbeats;
 mod link;
@@ -14,14 +14,14 @@ mod own_runtime;
 mod pulse;
 mod reader;
 
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use async_nats::{ConnectOptions, ServerAddr};
 use message_schema::limit::{MESSAGE_BYTES_MAX, PACKET_BYTES_MAX};
-use spool::log::{Appended, Head, Heartbeat, Log, LogError, Ring, Signed};
+use spool::log::{Appended, Head, Heartbeat, Log, LogError, OnChange, Signed};
 
-use self::bell::Bell;
+use self::change_signal::ChangeSignal;
 use self::heartbeats::Listener;
 use self::link::{Found, Link, SendOutcome};
 use self::own_runtime::OwnRuntime;
@@ -43,7 +43,7 @@ const BUSY_PAUSE: Duration = Duration::from_millis(2);
 /// The most consumers in a row that may skip batches which the leader has.
 const GAPS_MAX: u32 = 4;
 
-/// The interval, in milliseconds, at which the daemon polls if the bell does not wake it first.
+/// The interval, in milliseconds, at which the daemon polls if no change wakes it first.
 const POLL_MS: u64 = 500;
 
 /// The message size with which a broker accepts every record: in JSON, with escapes, a message and its packet take up
@@ -64,7 +64,7 @@ pub struct JetStream {
     pulse: Pulse,
     listener: Listener,
     link: Link,
-    bell: Arc<Bell>,
+    signal: Arc<ChangeSignal>,
     /// The place of a batch that this host saw recently.
     seen: Option<Seen>,
     /// The end of a batch that the log may have.
@@ -123,8 +123,8 @@ impl JetStream {
             why: error.to_string(),
         })?;
         let link = runtime.block_on(Link::open(servers, options, place))?;
-        let bell = Arc::new(Bell::default());
-        let pulse = Pulse::start(runtime.handle(), link.clone(), Arc::clone(&bell));
+        let signal = Arc::new(ChangeSignal::default());
+        let pulse = Pulse::start(runtime.handle(), link.clone(), Arc::clone(&signal));
         let listener = Listener::start(runtime.handle(), link.clone());
         Ok(JetStream {
             follower: None,
@@ -132,7 +132,7 @@ impl JetStream {
             pulse,
             listener,
             link,
-            bell,
+            signal,
             seen: None,
             pending: None,
             has_asked_time: false,
@@ -353,8 +353,8 @@ impl JetStream {
                 }
             }
         };
-        let bell = Arc::clone(&self.bell);
-        let task = BatchReader::start(self.runtime.handle(), self.link.clone(), place, bell);
+        let signal = Arc::clone(&self.signal);
+        let task = BatchReader::start(self.runtime.handle(), self.link.clone(), place, signal);
         self.follower = Some(Followed {
             task,
             at,
@@ -523,8 +523,8 @@ impl Log for JetStream {
         Ok(given)
     }
 
-    fn ring(&mut self, ring: Ring) {
-        *self.bell.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(ring);
+    fn on_change(&mut self, on_change: OnChange) {
+        self.signal.set(on_change);
     }
 
     fn poll_ms(&self) -> u64 {

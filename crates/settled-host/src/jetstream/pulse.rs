@@ -9,7 +9,7 @@ use spool::log::{Head, LogError};
 use tokio::runtime::Handle;
 use tokio::task::AbortHandle;
 
-use super::Bell;
+use super::ChangeSignal;
 use super::link::Link;
 
 /// The pause after a request that was answered, and after one that was not. With the time limit of a request, they
@@ -97,13 +97,13 @@ impl LeaderClock {
 }
 
 impl Pulse {
-    pub(super) fn start(runtime: &Handle, link: Link, bell: Arc<Bell>) -> Pulse {
+    pub(super) fn start(runtime: &Handle, link: Link, signal: Arc<ChangeSignal>) -> Pulse {
         let shared = Arc::new(Mutex::new(Beats {
             known: Head::EMPTY,
             heard: None,
             clock: None,
         }));
-        let task = runtime.spawn(beat(link, Arc::clone(&shared), bell));
+        let task = runtime.spawn(beat(link, Arc::clone(&shared), signal));
         let task = task.abort_handle();
         Pulse { shared, task }
     }
@@ -152,7 +152,7 @@ impl Drop for Pulse {
     }
 }
 
-async fn beat(link: Link, shared: Arc<Mutex<Beats>>, bell: Arc<Bell>) {
+async fn beat(link: Link, shared: Arc<Mutex<Beats>>, signal: Arc<ChangeSignal>) {
     // The first request tells of a failure. It may be for a large batch, so those of the start go first.
     let _ = link.until_up(CONNECTING).await;
     tokio::time::sleep(AGAIN).await;
@@ -180,7 +180,7 @@ async fn beat(link: Link, shared: Arc<Mutex<Beats>>, bell: Arc<Bell>) {
             is_news
         };
         if is_news {
-            bell.ring();
+            signal.wake();
         }
         let clock = locked(&shared).clock;
         let is_due = Instant::now() >= clock_at || clock.is_some_and(|clock| clock.is_past());

@@ -12,7 +12,7 @@ use tokio::task::AbortHandle;
 use tokio_stream::StreamExt as _;
 
 use super::link::{Found, Link};
-use super::{Bell, wire};
+use super::{ChangeSignal, wire};
 
 /// The most batches read ahead of the daemon.
 const AHEAD: usize = 64;
@@ -35,9 +35,14 @@ pub(super) struct BatchReader {
 }
 
 impl BatchReader {
-    pub(super) fn start(runtime: &Handle, link: Link, place: u64, bell: Arc<Bell>) -> BatchReader {
+    pub(super) fn start(
+        runtime: &Handle,
+        link: Link,
+        place: u64,
+        signal: Arc<ChangeSignal>,
+    ) -> BatchReader {
         let (give, arrived) = mpsc::channel(AHEAD);
-        let task = runtime.spawn(follow(link, place, give, bell));
+        let task = runtime.spawn(follow(link, place, give, signal));
         BatchReader {
             arrived,
             task: task.abort_handle(),
@@ -62,10 +67,15 @@ impl Drop for BatchReader {
 }
 
 /// Reads from `place` on until the receiver is dropped. After an error a new consumer begins behind the last batch.
-async fn follow(link: Link, place: u64, give: Sender<Result<Found, LogError>>, bell: Arc<Bell>) {
+async fn follow(
+    link: Link,
+    place: u64,
+    give: Sender<Result<Found, LogError>>,
+    signal: Arc<ChangeSignal>,
+) {
     let mut next = place;
     loop {
-        if let Err(error) = read(&link, &mut next, &give, &bell).await {
+        if let Err(error) = read(&link, &mut next, &give, &signal).await {
             tracing::debug!("following the ledger: {error}");
         }
         if give.is_closed() {
@@ -79,7 +89,7 @@ async fn read(
     link: &Link,
     next: &mut u64,
     give: &Sender<Result<Found, LogError>>,
-    bell: &Bell,
+    signal: &ChangeSignal,
 ) -> Result<(), LogError> {
     let config = pull::Config {
         filter_subject: link.subject().to_owned(),
@@ -122,7 +132,7 @@ async fn read(
             return Ok(());
         }
         *next = place + 1;
-        bell.ring();
+        signal.wake();
     }
     Ok(())
 }

@@ -16,7 +16,7 @@ use message_schema::id::AgentName;
 use serde::Serialize;
 use settled_host::keys::HostKey;
 use settled_host::place::{AccessFile, HostDirectory, LogPlace};
-use spool::log::{Appended, Head, HostName, Log, LogError, Ring, Signed};
+use spool::log::{Appended, Head, HostName, Log, LogError, OnChange, Signed};
 use views::answer::CommandOutput;
 use views::exit::Exit;
 use views::failure::Failure;
@@ -487,8 +487,8 @@ impl Log for AnsweredLog {
         self.log.follow(from)
     }
 
-    fn ring(&mut self, ring: Ring) {
-        self.log.ring(ring);
+    fn on_change(&mut self, on_change: OnChange) {
+        self.log.on_change(on_change);
     }
 
     fn poll_ms(&self) -> u64 {

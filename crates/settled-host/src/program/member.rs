@@ -304,9 +304,9 @@ impl Member {
     ) -> Result<Member, MailroomError> {
         let (clock, host) = (Clock::start(), sharing.host.clone());
         let (mut mailroom, _) = Mailroom::open_shared(root, sharing)?;
-        // Without the bell, the mailroom would look again only after the log's own interval.
+        // Unless a change wakes it, the mailroom would look again only after the log's own interval.
         let waiting = std::thread::current();
-        mailroom.ring_by(move || waiting.unpark());
+        mailroom.wake_by(move || waiting.unpark());
         Ok(Member {
             mailroom,
             host,

@@ -280,8 +280,8 @@ fn a_look_gives_all_that_is_there_and_a_change_rings() {
         open(directory.path(), "one"),
         open(directory.path(), "other"),
     );
-    let (give, rung) = std::sync::mpsc::channel();
-    other.ring(Box::new(move || {
+    let (give, changes) = std::sync::mpsc::channel();
+    other.on_change(Box::new(move || {
         // A test that has ended no longer receives.
         let _ = give.send(());
     }));
@@ -291,7 +291,7 @@ fn a_look_gives_all_that_is_there_and_a_change_rings() {
         assert_eq!(append(&mut one, &next), Ok(Appended::Committed));
         end = next.batch.head();
     }
-    rung.recv_timeout(DEADLINE).expect("a ring");
+    changes.recv_timeout(DEADLINE).expect("a change");
     until("the end to be seen", || other.head() == Ok(end));
     assert_eq!(other.follow(Head::EMPTY).map(|all| all.len()), Ok(3));
     assert_eq!(other.poll_ms(), 1_000);
@@ -354,8 +354,8 @@ fn a_remote_that_is_late_rings_before_it_answers() {
     let directory = remote_in();
     let pause = Duration::from_secs(6);
     let mut log = slow(directory.path(), "one", pause);
-    let (give, rung) = std::sync::mpsc::channel();
-    log.ring(Box::new(move || {
+    let (give, changes) = std::sync::mpsc::channel();
+    log.on_change(Box::new(move || {
         // A test that has ended no longer receives.
         let _ = give.send(());
     }));
@@ -365,7 +365,7 @@ fn a_remote_that_is_late_rings_before_it_answers() {
         matches!(told, Err(LogError::Unreachable { .. })),
         "{told:?}"
     );
-    rung.recv_timeout(DEADLINE).expect("a ring");
+    changes.recv_timeout(DEADLINE).expect("a change");
     assert!(began.elapsed() < pause, "{:?}", began.elapsed());
 }
 
@@ -419,8 +419,8 @@ fn a_push_that_fails_rings_for_nobody_who_knows_it() {
     let directory = remote_in();
     let mut log = open(directory.path(), "one");
     until("the first look", || log.head() == Ok(Head::EMPTY));
-    let (give, rung) = std::sync::mpsc::channel();
-    log.ring(Box::new(move || {
+    let (give, changes) = std::sync::mpsc::channel();
+    log.on_change(Box::new(move || {
         // A test that has ended no longer receives.
         let _ = give.send(());
     }));
@@ -428,7 +428,7 @@ fn a_push_that_fails_rings_for_nobody_who_knows_it() {
     sh(directory.path(), refuse);
     let first = batch(Head::EMPTY, &["a"], "tower");
     let why = for_some("a push that ends while its call waits", || {
-        while rung.try_recv().is_ok() {}
+        while changes.try_recv().is_ok() {}
         match log.append(&first) {
             Err(LogError::Unreachable { why }) => Some(why),
             Ok(Appended::Unknown(_)) => None,
@@ -436,7 +436,10 @@ fn a_push_that_fails_rings_for_nobody_who_knows_it() {
         }
     });
     assert_eq!(why, "[remote rejected] (pre-receive hook declined)");
-    assert!(rung.try_recv().is_err(), "it rang for its own failure");
+    assert!(
+        changes.try_recv().is_err(),
+        "its own failure counted as a change"
+    );
 }
 
 #[test]

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use log_suite::{Bench, Patient};
 use settled_host::Git;
-use spool::log::{Appended, Head, Log, LogError, Ring, Signed};
+use spool::log::{Appended, Head, Log, LogError, OnChange, Signed};
 use tempfile::TempDir;
 
 use super::{remote_in, sh, until};
@@ -52,8 +52,8 @@ impl Log for Reopened {
         self.with(|git| git.follow(from))
     }
 
-    fn ring(&mut self, ring: Ring) {
-        self.with(|git| git.ring(ring));
+    fn on_change(&mut self, on_change: OnChange) {
+        self.with(|git| git.on_change(on_change));
     }
 
     fn poll_ms(&self) -> u64 {

@@ -253,14 +253,14 @@ fn a_follower_is_rung_for_what_others_append() {
     let bench = BrokerBench::default();
     let (mut tower, mut laptop) = (open(&bench.broker), open(&bench.broker));
     assert_eq!(laptop.follow(Head::EMPTY).map(|all| all.len()), Ok(0));
-    let rung = Arc::new(AtomicUsize::new(0));
-    let ring = Arc::clone(&rung);
-    laptop.ring(Box::new(move || {
-        ring.fetch_add(1, Ordering::SeqCst);
+    let changes = Arc::new(AtomicUsize::new(0));
+    let counter = Arc::clone(&changes);
+    laptop.on_change(Box::new(move || {
+        counter.fetch_add(1, Ordering::SeqCst);
     }));
     let put = three(&mut tower);
-    for_some("three rings", || {
-        (rung.load(Ordering::SeqCst) >= 3).then_some(())
+    for_some("three changes", || {
+        (changes.load(Ordering::SeqCst) >= 3).then_some(())
     });
     let given = laptop.follow(Head::EMPTY).expect("batches");
     assert_eq!(given.len(), 3, "one call gives all that has come");

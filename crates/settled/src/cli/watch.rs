@@ -192,7 +192,7 @@ async fn follow(
             _ = interrupt.recv() => return Ok(()),
             _ = terminate.recv() => return Ok(()),
             _ = resized.recv() => {}
-            () = watch.rings(), if !is_rung => is_rung = true,
+            () = watch.changed(), if !is_rung => is_rung = true,
             () = tokio::time::sleep(pause.min(TICK)) => is_rung |= is_due,
         }
     }

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::signatures::Signatures;
-use super::{Appended, Batch, Head, HostName, Log, LogError, Ring, Signed};
+use super::{Appended, Batch, Head, HostName, Log, LogError, OnChange, Signed};
 use crate::ledger::Ledger;
 use crate::ledger::read::{LedgerPosition, Stretch};
 use crate::lock::{self, LockGuard};
@@ -139,7 +139,7 @@ impl Log for Local {
             .collect())
     }
 
-    fn ring(&mut self, _ring: Ring) {
+    fn on_change(&mut self, _on_change: OnChange) {
         // Nobody else writes while the lock is held.
     }
 

@@ -109,7 +109,7 @@ impl From<NotABatch> for LogError {
 
 /// A function that wakes the daemon's loop when there may be new batches. A log may call it from any thread at any
 /// time, also without a reason.
-pub type Ring = Box<dyn Fn() + Send + Sync>;
+pub type OnChange = Box<dyn Fn() + Send + Sync>;
 
 /// A heartbeat of another host.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -136,9 +136,9 @@ pub trait Log: Send {
 
     /// Sets the function to call when a batch has arrived. If the log never calls it, the daemon looks every
     /// [`Log::poll_ms`].
-    fn ring(&mut self, ring: Ring);
+    fn on_change(&mut self, on_change: OnChange);
 
-    /// Returns the pause between two looks when nothing rings, in milliseconds.
+    /// Returns the pause between two looks when no change wakes it, in milliseconds.
     fn poll_ms(&self) -> u64;
 
     /// Returns the lead of the log's own clock over this host's, in milliseconds, if it has a clock that told lately.

@@ -1,4 +1,4 @@
-//! The mailroom's rounds through all outboxes: what it does before one begins and after one has ended.
+//! The mailroom's sweeps through all outboxes: what it does before one begins and after one has ended.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -22,35 +22,35 @@ impl Mailroom {
     /// Lists who has a mailbox now and what is in every outbox; the next pass looks for takes. Fails permanently if the
     /// workspace was moved away or somebody else changed its ledger.
     pub fn sweep(&mut self) -> Result<(), SpoolError> {
-        let round = self.next_round();
-        while self.sweeping.ended < round {
+        let sweep = self.next_sweep();
+        while self.sweeping.ended < sweep {
             self.step(StepEnd(None), &mut |_, _| ())?;
         }
         Ok(())
     }
 
-    /// The number of the first round that will find everything that is in an outbox now.
-    pub fn next_round(&self) -> u64 {
+    /// The number of the first sweep that will find everything that is in an outbox now.
+    pub fn next_sweep(&self) -> u64 {
         self.sweeping.begun + 1
     }
 
-    /// Continues the rounds up to this one for as long as a step may take; true if it has ended.
+    /// Continues the sweeps up to this one for as long as a step may take; true if it has ended.
     pub fn sweep_on(
         &mut self,
-        round: u64,
+        sweep: u64,
         before: &mut BeforeListing<'_>,
     ) -> Result<bool, SpoolError> {
         let end = self.sweeping.step_end();
-        while self.sweeping.ended < round {
+        while self.sweeping.ended < sweep {
             self.step(end, before)?;
             if end.has_come() {
                 break;
             }
         }
-        Ok(self.sweeping.ended >= round)
+        Ok(self.sweeping.ended >= sweep)
     }
 
-    /// Continues a round or begins one. If it cannot begin, no outbox counts as listed.
+    /// Continues a sweep or begins one. If it cannot begin, no outbox counts as listed.
     fn step(&mut self, end: StepEnd, before: &mut BeforeListing<'_>) -> Result<(), SpoolError> {
         let began = Instant::now();
         if self.sweeping.begins() {
@@ -70,12 +70,12 @@ impl Mailroom {
         };
         let ended = self.sweeping.step(&mut step);
         if let Some(took) = ended {
-            self.end_round(took);
+            self.end_sweep(took);
         }
         Ok(())
     }
 
-    fn end_round(&mut self, took: Duration) {
+    fn end_sweep(&mut self, took: Duration) {
         let agents = Arc::clone(self.docket.agents());
         self.docket
             .intake
@@ -86,7 +86,7 @@ impl Mailroom {
         self.meter.took(TimedTask::Sweep, took);
     }
 
-    /// Finds every agent that has a mailbox. If the time runs out, the next round adds the other new ones.
+    /// Finds every agent that has a mailbox. If the time runs out, the next sweep adds the other new ones.
     pub(super) fn find_agents(&mut self, end: StepEnd) -> Result<(), SpoolError> {
         let agents = self
             .sweeping

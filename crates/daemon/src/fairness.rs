@@ -44,6 +44,8 @@ pub(crate) struct Fairness {
     orders: Option<(QueueMark, Vec<OsString>)>,
     /// The reviews whose deadline has come and whose outboxes the daemon has listed.
     deadlines: BTreeMap<ReviewKey, DeadlineWait>,
+    /// True if the last try to list the orders failed.
+    pub(crate) unlisted: bool,
     /// True if the last pass had no time to list the outboxes of another such review.
     any_deadlines: bool,
     /// The agents whose outboxes were listed for such reviews, and when each listing began.
@@ -89,14 +91,18 @@ impl Fairness {
         }
         let (orders, sweep) = match self.listed.take() {
             Some(listed) => listed,
-            None => match orders::waiting(root) {
-                Ok(found) => (found, sweep),
-                Err(error) => {
-                    tracing::warn!(error = %chain(&error), "cannot list the orders; will retry");
-                    self.orders_since = None;
-                    return None;
+            None => {
+                let found = orders::waiting(root);
+                self.unlisted = found.is_err();
+                match found {
+                    Ok(found) => (found, sweep),
+                    Err(error) => {
+                        tracing::warn!(error = %chain(&error), "cannot list the orders; will retry");
+                        self.orders_since = None;
+                        return None;
+                    }
                 }
-            },
+            }
         };
         if orders.is_empty() {
             self.all_listed = true;

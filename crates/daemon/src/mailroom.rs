@@ -559,9 +559,10 @@ impl Mailroom {
         self.spool.waiting()
     }
 
-    /// The number of outboxes, and of files in them, that could not be read yet or are still being written.
+    /// The number of outboxes, and of files in them, that could not be read yet or are still being written; one more if
+    /// the orders cannot be listed.
     pub fn unread(&self) -> usize {
-        self.sweeping.unlisted + self.docket.intake.waiting()
+        self.sweeping.unlisted + usize::from(self.waits.unlisted) + self.docket.intake.waiting()
     }
 
     /// The agents that have a mailbox, sorted.

@@ -388,7 +388,7 @@ fn a_file_that_may_not_be_read_is_no_ones_refusal() {
     assert_eq!(output.status.code(), Some(9), "{said}");
     assert!(
         said.contains("cannot read this and will retry")
-            && said.contains("nor read 1 files or outboxes"),
+            && said.contains("nor read 1 files or directories"),
         "{said}"
     );
     allow(&files[0], 0o644);

@@ -33,7 +33,7 @@ pub struct Tally {
     pub duplicates: usize,
     /// Files that could not be delivered or put away, and one more if delivered files could not be synced.
     pub undelivered: usize,
-    /// Outboxes and files that could not be read.
+    /// Outboxes and files that could not be read, and one more if the orders could not be listed.
     pub unread: usize,
 }
 

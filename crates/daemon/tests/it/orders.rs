@@ -159,3 +159,18 @@ fn without_a_limit_a_pass_processes_all_orders() {
     let mut mailroom = Mailroom::open(room.root()).expect("a start").0;
     assert_eq!(mailroom.pass(at(1)).expect("a pass").events, 70);
 }
+
+#[test]
+fn orders_that_cannot_be_listed_count_as_unread_until_they_can() {
+    let room = Room::new();
+    let mut mailroom = Mailroom::open(room.root()).expect("a start").0;
+    let [place, aside] = [".settled/orders", "aside"].map(|path| room.path(path));
+    std::fs::rename(&place, &aside).expect("a directory to move");
+    std::fs::write(&place, "").expect("a file in its place");
+    mailroom.pass(at(1)).expect("a pass");
+    assert_eq!(mailroom.unread(), 1);
+    std::fs::remove_file(&place).expect("the file");
+    std::fs::rename(&aside, &place).expect("a directory to move");
+    mailroom.pass(at(2)).expect("a pass");
+    assert_eq!(mailroom.unread(), 0);
+}

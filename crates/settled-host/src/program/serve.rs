@@ -125,7 +125,7 @@ fn once(
         SharingState::InStep if tally.undelivered > 0 || tally.unread > 0 => Some((
             Exit::Temporary,
             format!(
-                "could not deliver or archive {} files, nor read {} files or outboxes; the log names them, and the next start does the rest",
+                "could not deliver, archive or sync {} files, nor read {} files or directories; the log names them, and the next start does the rest",
                 tally.undelivered, tally.unread
             ),
         )),

@@ -41,11 +41,11 @@ fn a_run_that_leaves_files_says_how_many_and_fails() {
     for (mailbox, left) in [
         (
             "inbox",
-            "could not deliver or archive 1 files, nor read 0 files or outboxes",
+            "could not deliver, archive or sync 1 files, nor read 0 files or directories",
         ),
         (
             "outbox",
-            "could not deliver or archive 0 files, nor read 1 files or outboxes",
+            "could not deliver, archive or sync 0 files, nor read 1 files or directories",
         ),
     ] {
         let mailbox = hosts.laptop.0.join("agents/codex").join(mailbox);

@@ -121,7 +121,7 @@ fn once(root: &Path, context: &Context) -> Result<Exit, Failure> {
     } = tally;
     if undelivered > 0 || unread > 0 {
         let message = format!(
-            "could not deliver or archive {undelivered} files, nor read {unread} files or outboxes; the log names them, and the next start does the rest"
+            "could not deliver, archive or sync {undelivered} files, nor read {unread} files or directories; the log names them, and the next start does the rest"
         );
         if !context.json {
             print(&said)?;

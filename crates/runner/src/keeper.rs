@@ -108,7 +108,7 @@ pub fn keep(folder: &Folder) -> io::Result<()> {
             said: AgentOutput::default(),
         },
     };
-    tree::reap(&[]);
+    tree::reap();
     if let Some(group) = &processes.group {
         group.remove();
     }
@@ -210,7 +210,7 @@ fn validate(
         runs.push(CommandRun { command, end });
     }
     tree::end(|| tree::below(own), None, GRACE_OF_THE_REST);
-    tree::reap(&[]);
+    tree::reap();
     for run in &runs {
         let run = serde_json::to_string(run).expect("texts and numbers are JSON");
         report(&format!("{RAN}{run}"));
@@ -343,7 +343,7 @@ fn kept(own: i32, group: Option<&ControlGroup>) -> Vec<Process> {
     let members = group.into_iter().flat_map(ControlGroup::members);
     kept.extend(members.filter(|member| member.pid != own));
     if kept.is_empty() {
-        tree::reap(&[]);
+        tree::reap();
     }
     kept.sort_unstable();
     kept.dedup();

@@ -185,15 +185,22 @@ pub fn end_strays(keepers: &[i32]) {
     if !strays().is_empty() {
         end(strays, None, Duration::ZERO);
     }
-    reap(keepers);
+    // Other threads wait for programs of our session, such as git; without their exit status these would have failed.
+    let is_stray = |pid: &i32| {
+        !keepers.contains(pid)
+            && stat(*pid).is_some_and(|stat| stat.parent == own && stat.session != session)
+    };
+    running().filter(is_stray).for_each(reap_one);
 }
 
-/// Reaps ended children of this process, except `kept`, which others wait for.
-pub(crate) fn reap(kept: &[i32]) {
-    for pid in running().filter(|pid| !kept.contains(pid)) {
-        // Does nothing to a process that runs or is not our child.
-        let _ = waitpid(Pid::from_raw(pid), WaitOptions::NOHANG);
-    }
+/// Reaps all ended children of this process.
+pub(crate) fn reap() {
+    running().for_each(reap_one);
+}
+
+/// Does nothing to a process that runs or is not our child.
+fn reap_one(pid: i32) {
+    let _ = waitpid(Pid::from_raw(pid), WaitOptions::NOHANG);
 }
 
 /// The visible processes whose environment has this assignment.

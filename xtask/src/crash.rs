@@ -22,15 +22,20 @@ pub(crate) struct Args {
     /// Seed of the random kills
     #[arg(long, value_name = "S", default_value_t = 20_261_122)]
     seed: u64,
+    /// Number of daemons at a time; in the scene `refusals` most of them only wait for a packet
+    #[arg(long, value_name = "N", default_value_t = 2)]
+    threads: usize,
 }
 
 /// Every point, and every point again with a second and a third kill.
-const EVERYTHING: Form = Form {
-    writing: 1,
-    others: 1,
-    again: 1,
-    threads: 2,
-};
+fn everything(threads: usize) -> Form {
+    Form {
+        writing: 1,
+        others: 1,
+        again: 1,
+        threads: threads.max(1),
+    }
+}
 
 /// The letters of each mix.
 const LETTERS: usize = 6;
@@ -53,7 +58,7 @@ pub(crate) fn run(args: &Args) -> bool {
     scenes.retain(|scene| is_asked(&scene.name));
     let mut wrong = Vec::new();
     if !scenes.is_empty() {
-        wrong.extend(sweep_all(&scenes));
+        wrong.extend(sweep_all(&scenes, everything(args.threads)));
     }
     if is_asked("storm") && args.kills > 0 {
         let began = Instant::now();
@@ -69,7 +74,7 @@ pub(crate) fn run(args: &Args) -> bool {
 }
 
 /// Tries every point of these scenes; returns the errors.
-fn sweep_all(scenes: &[Scene]) -> Vec<String> {
+fn sweep_all(scenes: &[Scene], form: Form) -> Vec<String> {
     let began = Instant::now();
     let mut whole = Tally::default();
     println!(
@@ -78,7 +83,7 @@ fn sweep_all(scenes: &[Scene]) -> Vec<String> {
     println!("|---|---:|---:|---:|---:|---:|---:|---:|");
     for scene in scenes {
         let began = Instant::now();
-        let tally = sweep::sweep(scene, EVERYTHING, &|done, of| tell(&scene.name, done, of));
+        let tally = sweep::sweep(scene, form, &|done, of| tell(&scene.name, done, of));
         print_row(&scene.name, &tally, began.elapsed().as_secs());
         whole.join(tally);
     }

@@ -314,7 +314,7 @@ fn failure(copy: &Path, word: &str) -> Result<Option<String>, String> {
 enum Ran {
     /// All tests passed.
     Passed,
-    /// A test failed: the first one, or the law that it names.
+    /// A test failed: the first one, or the law or the scenario that it names.
     Failed(String),
     /// The tests did not build; cargo's output.
     NotBuilt(String),
@@ -376,11 +376,19 @@ fn ran(
         text.lines()
             .find_map(|line| line.trim().strip_prefix(prefix).map(str::to_owned))
     };
-    Ok(match (find("broken: "), failed_test(&text)) {
-        (Some(law), _) => Ran::Failed(format!("*{law}*")),
-        (None, Some(test)) => Ran::Failed(test),
-        (None, None) => Ran::NotBuilt(text),
-    })
+    let law = find("broken: ").map(|law| format!("*{law}*"));
+    let named =
+        law.or_else(|| failed_test(&text).map(|test| failed_scenario(&text).unwrap_or(test)));
+    Ok(named.map_or(Ran::NotBuilt(text), Ran::Failed))
+}
+
+/// Returns the first scenario that the test of all scenarios names: `FILE:LINE: step N: …`.
+fn failed_scenario(text: &str) -> Option<String> {
+    let file = text.lines().find_map(|line| {
+        let (_, named) = line.split_once("tests/scenarios/")?;
+        named.split_once(".yaml:").map(|(file, _)| file)
+    });
+    file.map(|file| format!("`tests/scenarios/{file}.yaml`"))
 }
 
 /// Returns the first test that these words of `cargo test` call failed.
@@ -388,4 +396,20 @@ fn failed_test(text: &str) -> Option<String> {
     let mut lines = text.lines();
     let test = lines.find_map(|line| line.strip_prefix("test ")?.strip_suffix(" ... FAILED"));
     test.map(|test| format!("`{test}`"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_scenarios_notice_is_named_by_the_first_that_failed() {
+        let text = "     Running tests/scenarios.rs (target/debug/deps/scenarios-1)\n\
+                    test every_scenario_comes_out_as_it_says ... FAILED\n\n\
+                    /x/crates/simulate/../../tests/scenarios/gate/a.yaml:7: step 2: accepted, expected refused\n\
+                    /x/crates/simulate/../../tests/scenarios/gate/b.yaml:9: final: nothing is left\n";
+        let scenario = failed_scenario(text).expect("one is named");
+        assert_eq!(scenario, "`tests/scenarios/gate/a.yaml`");
+        assert_eq!(failed_scenario(&text[..90]), None);
+    }
 }

@@ -169,6 +169,7 @@ mod tests {
             assert_eq!(what, mutant.what, "{name}");
             let quoted = |mark: char| caught.split(mark).nth(1);
             let is_there = match (quoted('`'), quoted('*')) {
+                (Some(scenario), _) if scenario.ends_with(".yaml") => root.join(scenario).is_file(),
                 (Some(test), _) => {
                     let test = test.rsplit("::").next().expect("a name");
                     source.contains(&format!("fn {test}("))

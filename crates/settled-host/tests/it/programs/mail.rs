@@ -5,7 +5,7 @@ use std::process::{Command, Stdio};
 
 use serde_json::Value;
 
-use crate::hosts::Hosts;
+use super::hosts::Hosts;
 
 #[test]
 fn each_file_is_judged_by_the_host_of_its_sender_and_delivered_by_that_of_its_reader() {

@@ -5,7 +5,7 @@ use std::process::Command;
 
 use serde_json::Value;
 
-use crate::hosts::Hosts;
+use super::hosts::Hosts;
 use crate::sh::sh;
 
 #[test]

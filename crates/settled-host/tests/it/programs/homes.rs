@@ -4,7 +4,7 @@ use std::fs;
 
 use serde_json::Value;
 
-use crate::hosts::Hosts;
+use super::hosts::Hosts;
 
 #[test]
 fn agents_are_claimed_and_move_and_a_host_leaves_when_none_is_at_home_there() {

@@ -1,7 +1,5 @@
 //! A ledger on a ref of a real repository: the conformance suite, and the tests that need git.
 
-#[path = "../../../../tests/sh.rs"]
-mod sh;
 mod suite;
 
 use std::path::Path;
@@ -13,7 +11,7 @@ use settled_host::Git;
 use spool::log::{Appended, Head, Log, LogError, Signed};
 use tempfile::TempDir;
 
-use self::sh::sh;
+use crate::sh::sh;
 
 /// The interval between two polls: short, so that no test waits for one.
 const POLL: Duration = Duration::from_millis(50);
@@ -480,7 +478,7 @@ fn the_users_settings_and_environment_do_not_reach_the_log() {
         sh(directory.path(), &script);
     }
     // The settings of a user apply to a process, so the log is followed by another one.
-    let test = "the_log_is_followed_with_the_settings_of_this_user";
+    let test = "git::the_log_is_followed_with_the_settings_of_this_user";
     let program = std::env::current_exe().expect("this program");
     let output = Command::new(program)
         .args(["--exact", test, "--ignored", "--nocapture"])

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use crate::hosts::Hosts;
+use super::hosts::Hosts;
 
 #[test]
 fn a_host_that_is_behind_follows_the_log_before_it_judges_a_change() {

@@ -8,8 +8,8 @@ use std::process::{Command, Stdio};
 
 use serde_json::Value;
 
+use super::hosts::Hosts;
 use crate::executable::executable;
-use crate::hosts::Hosts;
 
 #[test]
 fn the_first_host_brings_the_ledger_and_the_next_one_takes_it_over() {

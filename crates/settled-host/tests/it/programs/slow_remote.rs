@@ -5,8 +5,8 @@
 use std::fs;
 use std::path::PathBuf;
 
+use super::hosts::Hosts;
 use crate::executable::executable;
-use crate::hosts::Hosts;
 
 const TOWER_JOINS: [&str; 5] = [
     "join",

@@ -1,6 +1,6 @@
 //! A log that lost records or has a wrong one: restored, or left behind.
 
-use crate::hosts::Hosts;
+use super::hosts::Hosts;
 use crate::sh::sh;
 
 #[test]

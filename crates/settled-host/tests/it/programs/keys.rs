@@ -3,7 +3,7 @@
 use std::fs;
 use std::process::Command;
 
-use crate::hosts::{Host, Hosts};
+use super::hosts::{Host, Hosts};
 
 #[test]
 fn a_host_that_lost_its_key_is_told_how_to_go_on_and_leaves_once_it_is_retired() {

@@ -97,6 +97,11 @@ impl Alerts {
         alerts
     }
 
+    /// Returns the known alert of this kind about a path.
+    pub fn known(&self, kind: AlertKind, path: &Path) -> Option<&Alert> {
+        self.known.get(&(kind, path.to_owned()))
+    }
+
     /// Raises an alert and logs it, unless it is already known. False if as many like it are known as
     /// may be: this one is then in no list, and the caller has to raise it again.
     pub fn raise(&mut self, alert: Alert) -> bool {

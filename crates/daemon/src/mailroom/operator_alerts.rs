@@ -68,7 +68,15 @@ impl Mailroom {
     pub(super) fn alert_unwritable(&mut self, parked: &[Parked]) {
         for parked in parked {
             let alert = unwritable(parked, self.spool.layout());
-            self.docket.alerts.raise(alert);
+            let known = self.docket.alerts.known(alert.kind, &alert.path);
+            // If somebody mended the directory after the failed write and before this look at it, the known alert names what
+            // helped, and this one does not.
+            let is_mended = known.is_some_and(|known| {
+                alert.what.ends_with(UNKNOWN_FIX) && known.what.starts_with(&failure_of(parked))
+            });
+            if !is_mended {
+                self.docket.alerts.raise(alert);
+            }
         }
         self.docket.alerts.save();
     }
@@ -144,20 +152,21 @@ fn unwritable(parked: &Parked, layout: &Layout) -> Alert {
         Some((path, Obstacle::NoDirectory)) => (path, "put a directory there".to_owned()),
         Some((path, Obstacle::Denied)) => (path, format!("let the daemon (uid {uid}) write to it")),
         Some((path, Obstacle::ReadOnly)) => (path, "mount it for writing".to_owned()),
-        None => (
-            needed[0].clone(),
-            "free some space, or fix what the error names".to_owned(),
-        ),
+        None => (needed[0].clone(), UNKNOWN_FIX.to_owned()),
     };
-    let what = format!(
-        "cannot write to a mailbox; will retry: {}: {fix}",
-        parked.why
-    );
     Alert {
         kind: AlertKind::Unwritable,
         path,
-        what,
+        what: failure_of(parked) + &fix,
     }
+}
+
+/// The fix where nothing is found to be wrong with the directory.
+const UNKNOWN_FIX: &str = "free some space, or fix what the error names";
+
+/// The beginning of the alert about a lane that waits.
+fn failure_of(parked: &Parked) -> String {
+    format!("cannot write to a mailbox; will retry: {}: ", parked.why)
 }
 
 /// What keeps the daemon from writing to a directory.
@@ -175,5 +184,43 @@ fn obstacle(path: &Path) -> Option<Obstacle> {
         Err(Errno::ROFS) => Some(Obstacle::ReadOnly),
         Err(_) => Some(Obstacle::Denied),
         Ok(()) => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use message_schema::id::AgentName;
+    use spool::Mailbox;
+
+    use super::*;
+
+    #[test]
+    fn a_directory_that_was_mended_before_the_look_at_it_keeps_the_words_of_its_alert() {
+        let root = tempfile::tempdir().expect("a directory");
+        let agent = AgentName::new("codex").expect("a name");
+        workspace::directory::init(root.path(), &[agent]).expect("a workspace");
+        let mut mailroom = Mailroom::open(root.path()).expect("a start").0;
+        let parked = |why: &str| Parked {
+            lane: Lane::Mailbox(Mailbox::Inbox("codex".to_owned())),
+            why: why.to_owned(),
+            retry_at: 0,
+            waiting: 1,
+        };
+        let path = root.path().join("agents/codex/inbox");
+        let mut told = |parked| {
+            mailroom.alert_unwritable(&[parked]);
+            let alert = mailroom.docket.alerts.known(AlertKind::Unwritable, &path);
+            alert.expect("an alert").what.clone()
+        };
+        std::fs::remove_dir(&path).expect("an empty directory");
+        let first = told(parked("no such directory"));
+        assert!(
+            first.ends_with(": no such directory: put a directory there"),
+            "{first}"
+        );
+        std::fs::create_dir(&path).expect("the directory again");
+        assert_eq!(told(parked("no such directory")), first);
+        let full = told(parked("no space left"));
+        assert!(full.contains(": no space left: free some space"), "{full}");
     }
 }

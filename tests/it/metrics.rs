@@ -163,9 +163,7 @@ fn a_socket_left_by_a_kill_is_replaced_and_a_place_that_is_taken_is_refused() {
         daemon.log().contains("settled.toml is invalid")
     });
     assert!(
-        daemon
-            .log()
-            .contains("metrics.listen cannot be listened to"),
+        daemon.log().contains("cannot listen on metrics.listen"),
         "{}",
         daemon.log()
     );

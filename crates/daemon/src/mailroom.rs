@@ -626,6 +626,6 @@ fn log(entry: &Committed, record: &Record, agents: &[AgentName]) {
         .iter()
         .filter(|letter| agents.binary_search(&letter.to).is_err());
     for letter in unread {
-        tracing::warn!(to = %letter.to, id = letter.id.as_str(), seq = entry.seq, "an agent without a mailbox gets no letter");
+        tracing::warn!(to = %letter.to, id = letter.id.as_str(), seq = entry.seq, "the recipient of a notice has no mailbox; not delivered");
     }
 }

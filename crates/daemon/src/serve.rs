@@ -67,7 +67,7 @@ pub enum DaemonError {
     #[error("the daemon cannot be set up")]
     Setup(#[source] std::io::Error),
     /// The daemon cannot listen at the address in `[metrics] listen`.
-    #[error("metrics.listen cannot be listened to")]
+    #[error("cannot listen on metrics.listen")]
     Metrics(#[source] std::io::Error),
 }
 

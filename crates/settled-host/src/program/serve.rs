@@ -68,7 +68,7 @@ pub(super) fn run(args: &ServeArgs, context: &HostContext) -> Result<Exit, Failu
         match ended {
             Ok(ServeEnd::Stopped) => return Ok(Exit::Ok),
             Ok(ServeEnd::OtherHomes) => {
-                tracing::info!("agents came home or left; beginning again with their mail");
+                tracing::info!("agents moved to or from this host; serving their mail from now on");
                 left_at = Some(Instant::now());
             }
             Err(error) if is_lent(&error, left_at.map(|at| at.elapsed())) => {

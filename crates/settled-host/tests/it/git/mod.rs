@@ -12,32 +12,16 @@ use spool::log::{Appended, Head, Log, LogError, Signed};
 use tempfile::TempDir;
 
 use crate::sh::sh;
+use crate::{DEADLINE, for_some};
 
 /// The interval between two polls: short, so that no test waits for one.
 const POLL: Duration = Duration::from_millis(50);
-
-/// The longest wait before a test gives up.
-const DEADLINE: Duration = Duration::from_secs(30);
-
-/// The pause between two looks at a condition.
-const PAUSE: Duration = Duration::from_millis(5);
 
 /// A directory with the bare repository of a log.
 fn remote_in() -> TempDir {
     let directory = tempfile::tempdir().expect("a directory");
     sh(directory.path(), "git init --quiet --bare remote.git");
     directory
-}
-
-fn for_some<T>(what: &str, mut probe: impl FnMut() -> Option<T>) -> T {
-    let began = Instant::now();
-    loop {
-        if let Some(found) = probe() {
-            return found;
-        }
-        assert!(began.elapsed() < DEADLINE, "waited in vain for: {what}");
-        std::thread::sleep(PAUSE);
-    }
 }
 
 fn until(what: &str, mut holds: impl FnMut() -> bool) {

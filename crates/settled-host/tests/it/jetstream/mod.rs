@@ -13,12 +13,11 @@ use settled_host::JetStream;
 use settled_host::jetstream::{Founded, LedgerName, found};
 use spool::log::{Appended, Head, Log, LogError, Signed};
 
+use crate::{DEADLINE, for_some};
+
 use self::broker::{Broker, Kept, Loss, MESSAGE_BYTES_MAX};
 
 log_suite::conformance!(BrokerBench::default());
-
-/// The longest wait before a test gives up.
-const DEADLINE: Duration = Duration::from_secs(30);
 
 struct BrokerBench {
     broker: Broker,
@@ -57,17 +56,6 @@ fn open(broker: &Broker) -> JetStream {
     let log = JetStream::open(servers, options, &place()).expect("a log");
     log.wait_until_connected(DEADLINE).expect("a connection");
     log
-}
-
-fn for_some<T>(what: &str, mut probe: impl FnMut() -> Option<T>) -> T {
-    let began = Instant::now();
-    loop {
-        if let Some(found) = probe() {
-            return found;
-        }
-        assert!(began.elapsed() < DEADLINE, "waited in vain for: {what}");
-        std::thread::sleep(Duration::from_millis(5));
-    }
 }
 
 impl BrokerBench {
@@ -249,7 +237,7 @@ fn a_batch_that_is_refused_because_of_one_in_flight_is_sent_again() {
 }
 
 #[test]
-fn a_follower_is_rung_for_what_others_append() {
+fn a_follower_is_woken_by_what_others_append() {
     let bench = BrokerBench::default();
     let (mut tower, mut laptop) = (open(&bench.broker), open(&bench.broker));
     assert_eq!(laptop.follow(Head::EMPTY).map(|all| all.len()), Ok(0));

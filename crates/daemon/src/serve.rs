@@ -155,7 +155,7 @@ struct Daemon<'r> {
     sweeping: Option<(u64, Moment)>,
     /// True if only a sweep after this one can show what the watcher missed.
     sweep_again: bool,
-    /// Rings when the log that several hosts share has news.
+    /// Notified when the log that several hosts share has changed.
     log_changed: Arc<Notify>,
     schedule: Schedule<Duty>,
     /// Sweeps before this monotonic time, in milliseconds, neither scan for unknown senders nor report.

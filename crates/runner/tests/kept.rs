@@ -502,8 +502,7 @@ fn a_stray_is_ended_and_no_keeper_and_nothing_of_our_own_session() {
     }
     tree::end_strays(&[kept.pid, kept_over.id().cast_signed()]);
     assert!(!stray.is_running() && kept.is_running() && own.is_running());
-    // The process that started a keeper reaps it, and whoever started a program of our session; `end_strays` has reaped
-    // the stray.
+    // Whoever started a keeper, or a program of our session, reaps it; `end_strays` has reaped only the stray.
     for child in [&mut kept_over, &mut over] {
         assert!(child.wait().expect("nobody reaped it").success());
     }

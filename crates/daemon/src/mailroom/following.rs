@@ -49,7 +49,7 @@ impl Mailroom {
             return Ok(false);
         }
         let is_due =
-            shared.has_rung.swap(false, Ordering::Acquire) || moment.mono >= shared.look_at;
+            shared.has_changed.swap(false, Ordering::Acquire) || moment.mono >= shared.look_at;
         if !is_due {
             return Ok(shared.may_judge());
         }

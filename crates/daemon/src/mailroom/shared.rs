@@ -49,9 +49,9 @@ impl Mailroom {
     /// Takes what to call when the log has news: it wakes the loop that calls [`Mailroom::pass`].
     pub fn wake_by(&mut self, wake: impl Fn() + Send + Sync + 'static) {
         if let Some(shared) = &mut self.shared {
-            let has_rung = Arc::clone(&shared.has_rung);
+            let has_changed = Arc::clone(&shared.has_changed);
             shared.sharing.log.on_change(Box::new(move || {
-                has_rung.store(true, Ordering::Release);
+                has_changed.store(true, Ordering::Release);
                 wake();
             }));
         }

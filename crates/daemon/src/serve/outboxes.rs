@@ -26,7 +26,7 @@ const PACKETS_PER_ROUND: usize = 16;
 
 /// The time in milliseconds during which a throttled directory does not wake the daemon: that of the packets if several
 /// changed at once, and any in which somebody removed a file. The daemon then takes up to [`HINTS_PER_ROUND`] hints.
-const HUSHED_MS: u64 = 2;
+const THROTTLED_MS: u64 = 2;
 
 impl Daemon<'_> {
     pub(super) fn start_watching(&mut self) {
@@ -94,7 +94,7 @@ impl Daemon<'_> {
     /// Passes on some of the watcher's hints. If it lost some, a sweep finds what happened.
     pub(super) fn take_hints(&mut self) {
         let seen = self.watch.take(HINTS_PER_ROUND, Some(&self.findings));
-        let rested = self.clock.read().mono + HUSHED_MS;
+        let rested = self.clock.read().mono + THROTTLED_MS;
         self.schedule
             .set(Duty::Hints, seen.is_throttled.then_some(rested));
         let mut packets = 0;

@@ -95,7 +95,7 @@ pub(crate) struct SharedLedger {
     record_ahead: Option<(HostName, DateTime<Utc>)>,
     /// The time of the next look at the log, on the monotonic clock.
     pub(crate) look_at: u64,
-    pub(crate) has_rung: Arc<AtomicBool>,
+    pub(crate) has_changed: Arc<AtomicBool>,
     /// The last record.
     pub(crate) last: LastRecord,
     pub(crate) past: PastHeads,
@@ -200,7 +200,7 @@ impl SharedLedger {
             refused: None,
             record_ahead: None,
             look_at: 0,
-            has_rung: Arc::new(AtomicBool::new(true)),
+            has_changed: Arc::new(AtomicBool::new(true)),
             last,
             past,
         }

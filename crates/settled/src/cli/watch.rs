@@ -152,17 +152,17 @@ async fn follow(
     let mut shown = String::new();
     let mut next_look = Instant::now();
     let mut seen: Option<CommandOutput<WatchView>> = None;
-    let mut is_rung = true;
+    let mut is_woken = true;
     loop {
         let now = clock::now();
-        if seen.is_none() || (is_rung && Instant::now() >= next_look) {
+        if seen.is_none() || (is_woken && Instant::now() >= next_look) {
             keep(&mut watch, root);
             watch.take(usize::MAX, None);
             let begun = Instant::now();
             watched.look(context)?;
             seen = Some(watched.view(now, context));
             next_look = Instant::now() + GATHER.max(begun.elapsed() * REST);
-            is_rung = false;
+            is_woken = false;
         }
         let seen = seen.as_ref().expect("it was looked at above");
         match output {
@@ -182,7 +182,7 @@ async fn follow(
             }
         }
         // A ring during the rest is handled after it.
-        let pause = if is_rung {
+        let pause = if is_woken {
             next_look.saturating_duration_since(Instant::now())
         } else {
             TICK
@@ -192,8 +192,8 @@ async fn follow(
             _ = interrupt.recv() => return Ok(()),
             _ = terminate.recv() => return Ok(()),
             _ = resized.recv() => {}
-            () = watch.changed(), if !is_rung => is_rung = true,
-            () = tokio::time::sleep(pause.min(TICK)) => is_rung |= is_due,
+            () = watch.changed(), if !is_woken => is_woken = true,
+            () = tokio::time::sleep(pause.min(TICK)) => is_woken |= is_due,
         }
     }
 }

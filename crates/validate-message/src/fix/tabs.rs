@@ -12,8 +12,9 @@ const WIDTHS: std::ops::RangeInclusive<usize> = 1..=8;
 /// The width to write if several give the same values.
 const USUAL_WIDTH: usize = 2;
 
-/// In a text with more such lines than this, nothing is replaced: each is tried alone.
-const LINES_MAX: usize = 64;
+/// The most bytes to read in all attempts, about 30 ms of a processor: every width is tried, and every line alone. In a
+/// text that needs more, nothing is replaced.
+const READ_MAX: usize = 1024 * 1024;
 
 /// Replaces the tabs that keep the text, or the body in it, from being read.
 pub(super) fn replace(text: &str) -> Option<(String, Vec<Mended>)> {
@@ -26,7 +27,9 @@ pub(super) fn replace(text: &str) -> Option<(String, Vec<Mended>)> {
         .filter(|(_, line)| margin(line).contains('\t'))
         .map(|(at, _)| at)
         .collect();
-    if tabbed.len() > LINES_MAX {
+    let attempts = 2 * WIDTHS.count() + tabbed.len();
+    let widest = text.len() + text.matches('\t').count() * WIDTHS.last()?;
+    if attempts * widest > READ_MAX {
         return None;
     }
     let width = std::iter::once(USUAL_WIDTH)
@@ -121,6 +124,19 @@ mod tests {
         // It could be one or two levels below `x`, or text of a block.
         assert_eq!(mended("  x:\n    a:\n\t\tb: 1\n"), None);
         assert_eq!(mended("  x: |\n    a\n\tb\n"), None);
+    }
+
+    #[test]
+    fn tabs_stay_where_it_would_take_long_to_try_them() {
+        let lines = |count: usize, text: usize| {
+            let tabbed: String = (0..count).map(|n| format!("\tx{n}: 1\n")).collect();
+            mended(&format!("  text: {}\n{tabbed}", "x".repeat(text)))
+        };
+        let (few, many, long) = (lines(1, 9_000), lines(200, 9_000), lines(1, 90_000));
+        assert_eq!(
+            [few.is_some(), many.is_some(), long.is_some()],
+            [true, false, false]
+        );
     }
 
     #[test]

@@ -1,5 +1,9 @@
 //! Tests of the whole, in one binary: the real daemon, real files, the real peer.
+//!
+//! They start in the order of their names. Those that wait for many seconds have names early in the alphabet, so that the
+//! others run meanwhile.
 
+mod accounts;
 mod agent_add;
 mod agents;
 mod agree;
@@ -37,6 +41,7 @@ mod first_command;
 mod first_review;
 mod fuzz;
 mod gate_check;
+mod held_open;
 mod hooks;
 mod hostile;
 mod hosts;
@@ -77,7 +82,5 @@ mod templates;
 mod trace;
 mod traced;
 mod unproven;
-mod users;
 mod verdict_files;
 mod words;
-mod writers;

@@ -1,10 +1,12 @@
 //! The logs of this room and its program, in one binary: most of these tests wait for each other's timers, not for a core.
+//!
+//! The longest waits are those of `cli`, which start first.
 
+mod cli;
 #[path = "../../../../tests/executable.rs"]
 mod executable;
 mod git;
 mod jetstream;
-mod programs;
 #[path = "../../../../tests/sh.rs"]
 mod sh;
 

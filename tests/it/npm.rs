@@ -1,48 +1,47 @@
 //! npm installs the packages of a release.
 
+use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::OnceLock;
 
 use settled_tests::debian::step;
-use settled_tests::{installed, write};
-use tempfile::TempDir;
+use settled_tests::{binaries, installed, write};
 
-use crate::dist::{VERSION, file, fresh, run, text};
+use crate::dist::{VERSION, file, fresh, run};
 
-/// A node project with the packed packages.
-fn node_project() -> TempDir {
-    let place = fresh();
-    write(place.path().join("package.json"), "{\"private\": true}\n");
-    let npm = |args: &[&str]| {
+/// A node project with the packed packages, installed once for both tests.
+fn node_project() -> &'static Path {
+    static PROJECT: OnceLock<PathBuf> = OnceLock::new();
+    PROJECT.get_or_init(|| {
+        let place = binaries::target().join("npm-of-the-tests");
+        if place.exists() {
+            std::fs::remove_dir_all(&place).expect("the build folder can be written");
+        }
+        std::fs::create_dir(&place).expect("the build folder can be written");
+        write(place.join("package.json"), "{\"private\": true}\n");
+        // The other platforms' packages are optional, and npm asks no registry for them.
+        let (ours, platform) = (
+            file(&format!("settled-{VERSION}"), ".tgz"),
+            file("settled-linux", ".tgz"),
+        );
         let mut npm = Command::new("npm");
-        npm.args(args)
-            .current_dir(place.path())
-            .env("npm_config_cache", place.path().join("cache"));
+        npm.args(["install", "--offline", "--no-audit", "--no-fund"])
+            .args([ours, platform])
+            .current_dir(&place)
+            .env("npm_config_cache", place.join("cache"));
         step(
             &mut npm,
             "npm fails; this test needs Node.js with npm (Debian: apt install npm)",
-        )
-    };
-    // The other platforms' packages are optional, and npm asks no registry for them.
-    let (ours, platform) = (
-        file(&format!("settled-{VERSION}"), ".tgz"),
-        file("settled-linux", ".tgz"),
-    );
-    npm(&[
-        "install",
-        "--offline",
-        "--no-audit",
-        "--no-fund",
-        text(&ours),
-        text(&platform),
-    ]);
-    place
+        );
+        place
+    })
 }
 
 #[test]
 fn npx_runs_the_programs_of_the_packed_packages() {
     let place = node_project();
     for name in ["settled", "validate-message"] {
-        let version = run("npx", &["--no-install", name, "--version"], place.path());
+        let version = run("npx", &["--no-install", name, "--version"], place);
         assert!(
             version.starts_with(&format!("{name} {VERSION} (")),
             "{version}"
@@ -51,7 +50,7 @@ fn npx_runs_the_programs_of_the_packed_packages() {
     let mut wrong = Command::new("npx");
     let wrong = wrong
         .args(["--no-install", "settled", "nonsense"])
-        .current_dir(place.path());
+        .current_dir(place);
     assert_eq!(
         wrong.output().expect("npx runs").status.code(),
         Some(2),
@@ -63,6 +62,6 @@ fn npx_runs_the_programs_of_the_packed_packages() {
 #[test]
 fn the_launchers_start_every_program_and_hand_on_signals() {
     let place = node_project();
-    let launchers = place.path().join("node_modules/.bin");
-    installed::works(|name| Command::new(launchers.join(name)), place.path());
+    let launchers = place.join("node_modules/.bin");
+    installed::works(|name| Command::new(launchers.join(name)), fresh().path());
 }

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
 
 use message_schema::Code;
 use serde_json::Value;
@@ -38,16 +39,29 @@ fn bytes(file: &Path) -> Vec<u8> {
     std::fs::read(file).unwrap_or_else(|error| panic!("{}: {error}", file.display()))
 }
 
-fn play(file: &Path) -> Transcript {
-    simulate::simulate(&bytes(file), file).unwrap_or_else(|error| panic!("{error}"))
-}
+/// The transcript of every scenario, played once for all tests.
+static PLAYED: LazyLock<Vec<(PathBuf, Transcript)>> = LazyLock::new(|| {
+    let files = files();
+    let play = |file: &PathBuf| {
+        let played = simulate::simulate(&bytes(file), file);
+        (
+            file.clone(),
+            played.unwrap_or_else(|error| panic!("{error}")),
+        )
+    };
+    let (some, others) = files.split_at(files.len() / 2);
+    std::thread::scope(|scope| {
+        let some = scope.spawn(|| some.iter().map(play).collect::<Vec<_>>());
+        let others: Vec<_> = others.iter().map(play).collect();
+        [some.join().expect("readable scenarios"), others].concat()
+    })
+});
 
 #[test]
 fn every_scenario_comes_out_as_it_says() {
     let mut wrong = String::new();
-    for file in files() {
-        let transcript = play(&file);
-        wrong += &simulate::mismatches(&transcript, &file);
+    for (file, transcript) in PLAYED.iter() {
+        wrong += &simulate::mismatches(transcript, file);
         if transcript.expected == 0 {
             wrong += &format!("{}: it expects nothing\n", file.display());
         }
@@ -57,17 +71,15 @@ fn every_scenario_comes_out_as_it_says() {
 
 #[test]
 fn no_two_scenarios_claim_the_same() {
-    let titles: Vec<String> = files().iter().map(|file| play(file).title).collect();
+    let titles: Vec<&String> = PLAYED.iter().map(|(_, played)| &played.title).collect();
     assert!(
         titles.len() >= 150,
         "the search for scenarios found only {}",
         titles.len()
     );
     let mut distinct = BTreeSet::new();
-    let twice: Vec<&String> = titles
-        .iter()
-        .filter(|title| !distinct.insert(*title))
-        .collect();
+    let mut twice = titles;
+    twice.retain(|title| !distinct.insert(*title));
     assert!(twice.is_empty(), "two scenarios have one title: {twice:?}");
 }
 
@@ -115,10 +127,9 @@ fn every_scenario_is_of_the_shape_the_schema_describes() {
 
 #[test]
 fn every_code_is_reached_by_a_scenario() {
-    let transcripts: Vec<Transcript> = files().iter().map(|file| play(file)).collect();
-    let outcomes = transcripts
+    let outcomes = PLAYED
         .iter()
-        .flat_map(|played| &played.steps)
+        .flat_map(|(_, played)| &played.steps)
         .flat_map(|step| &step.facts);
     let reached: BTreeSet<Code> = outcomes.filter_map(|outcome| outcome.code).collect();
     let unreached = Code::ALL

@@ -416,7 +416,7 @@ mod tests {
         assert!(began.elapsed() < FAR, "{:?}", began.elapsed());
         // One that must not run twice is waited for.
         let mut is_late = false;
-        let alias = ["-c", "alias.slow=!sleep 1; echo done", "slow"];
+        let alias = ["-c", "alias.slow=!sleep 0.4; echo done", "slow"];
         let said = store.run_alone(&alias, usual, || is_late = true);
         assert!(said.is_ok_and(|said| said.out == b"done\n") && is_late);
         // One that answers in time runs alone, and nobody is told.

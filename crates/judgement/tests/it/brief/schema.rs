@@ -83,13 +83,18 @@ proptest! {
     ) {
         let Some(mut table) = play.table() else { return Ok(()) };
         let asked = Asked::of(&table);
-        let brief = &asked.brief;
         for choices in &samples {
             for response in both(&asked, choices) {
                 agree(&mut table, &asked, &response)?;
             }
         }
-        // Try all choices on one thread after the other, with the others resolved.
+    }
+
+    #[test]
+    fn the_schema_admits_exactly_what_the_rules_accept_of_one_thread_beside_resolved_ones(play in play()) {
+        let Some(mut table) = play.table() else { return Ok(()) };
+        let asked = Asked::of(&table);
+        let brief = &asked.brief;
         for place in 0..open(brief).len() {
             for choice in WORDS.iter().flat_map(|word| STANCES.map(|stance| (*word, stance))) {
                 let mut choices = [("resolve", "seeks_change"); 4];

@@ -46,10 +46,11 @@ fn judge(message: &Message, packet: PacketInput<'_>, origin: Origin) -> Result<V
         return Err(violations);
     }
     let warnings = violations.into_vec();
-    debug_assert!(
+    assert!(
         warnings
             .iter()
-            .all(|violation| violation.level == Level::Warning)
+            .all(|violation| violation.level == Level::Warning),
+        "what is no error is a warning"
     );
     match (envelope, body) {
         (Some(envelope), Some(body)) => Ok(Valid::new(

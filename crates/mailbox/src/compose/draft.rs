@@ -372,7 +372,7 @@ impl MessageDraft {
                 }
             }
         };
-        debug_assert!(line::is_one_line(&subject));
+        assert!(line::is_one_line(&subject), "{subject:?} has several lines");
         subject
     }
 }

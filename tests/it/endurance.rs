@@ -94,7 +94,8 @@ fn what_rises_without_reason_is_named() {
 
 #[test]
 fn every_review_ends_and_nothing_grows_under_mixed_traffic() {
-    let length = Duration::from_secs(25);
+    // So short that only a gross leak shows; the hours of `cargo xtask soak` find the small ones.
+    let length = Duration::from_secs(10);
     let plan = Plan {
         length,
         seed: 0x50a4_2026_1122,
@@ -115,7 +116,7 @@ fn every_review_ends_and_nothing_grows_under_mixed_traffic() {
         );
     }
     assert!(
-        ended.reviews.values().sum::<usize>() >= 30 && ended.starts.len() >= 8,
+        ended.reviews.values().sum::<usize>() >= 12 && ended.starts.len() >= 8,
         "{report}"
     );
 }

@@ -22,18 +22,22 @@ pub(crate) struct Args {
     /// Seed of the random kills
     #[arg(long, value_name = "S", default_value_t = 20_261_122)]
     seed: u64,
+    /// Kill at every Nth call only
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    one_in: usize,
     /// Number of daemons at a time; in the scene `refusals` most of them only wait for a packet
     #[arg(long, value_name = "N", default_value_t = 2)]
     threads: usize,
 }
 
-/// Every point, and every point again with a second and a third kill.
-fn everything(threads: usize) -> Form {
+/// The points that are asked for, and each of them again with a second and a third kill.
+fn form(args: &Args) -> Form {
+    let stride = args.one_in.max(1);
     Form {
-        writing: 1,
-        others: 1,
+        writing: stride,
+        others: stride,
         again: 1,
-        threads: threads.max(1),
+        threads: args.threads.max(1),
     }
 }
 
@@ -58,7 +62,7 @@ pub(crate) fn run(args: &Args) -> bool {
     scenes.retain(|scene| is_asked(&scene.name));
     let mut wrong = Vec::new();
     if !scenes.is_empty() {
-        wrong.extend(sweep_all(&scenes, everything(args.threads)));
+        wrong.extend(sweep_all(&scenes, form(args)));
     }
     if is_asked("storm") && args.kills > 0 {
         let began = Instant::now();

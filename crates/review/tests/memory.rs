@@ -7,7 +7,7 @@ use review::{Review, ReviewKey, State};
 #[global_allocator]
 static ALLOCATED: PeakAlloc = PeakAlloc;
 
-const REVIEWS: usize = 1_000;
+const REVIEWS: usize = 250;
 
 /// The memory of a review without an open request, until the next snapshot, in bytes: for itself, and with its key and
 /// index entries.
@@ -32,7 +32,7 @@ fn state_of(count: usize, review: &Review) -> State {
     State::of(keys.iter().map(|key| (key, review)), [], [])
 }
 
-/// Returns the bytes that each of a thousand more such reviews takes.
+/// Returns the bytes that each of as many more such reviews takes.
 fn bytes_each(review: &Review) -> usize {
     let start = ALLOCATED.current_usage();
     let few = state_of(REVIEWS, review);
@@ -97,14 +97,14 @@ fn takes_few_bytes(review: &Review, left_max: usize) {
     }
     assert!(ALLOCATED.current_usage() > without_many + 1024 * REVIEWS);
     many.release_finished();
-    assert!(ALLOCATED.current_usage() < without_many + 1024);
+    assert!(ALLOCATED.current_usage() < without_many + REVIEWS);
     let [of_few, of_many] = states.map(|state| {
         let start = ALLOCATED.current_usage();
         drop(state);
         start - ALLOCATED.current_usage()
     });
     assert!(
-        of_many < of_few + 1024 + left_max * REVIEWS,
+        of_many < of_few + REVIEWS + left_max * REVIEWS,
         "{of_few} bytes beside {REVIEWS} reviews, {of_many} beside twice as many; {in_memory} before"
     );
 }

@@ -106,6 +106,29 @@ fn a_root_on_a_read_only_file_system_is_not_served() {
     adds_up(&root, &letters);
 }
 
+/// As after a disk error: the journal ends, what was not synced is gone, and every write fails.
+#[test]
+fn a_file_system_that_gives_up_stops_the_daemon_and_loses_nothing() {
+    let mount = Mount::of_ext4();
+    let root = mount.mailroom();
+    let serving = Serving::at(&root);
+    let letters = post(&root, Mix::Notes, 6, 1);
+    cleared(&root);
+    // Within a second, so that the daemon has something to sync.
+    let path = mount.path().display().to_string();
+    run("mount", &["-o", "remount,abort", &path]);
+    let (code, said) = serving.ended();
+    assert_eq!(code, Some(1), "{said}");
+    assert!(
+        said.contains("Read-only file system") && said.contains("  try: settled serve"),
+        "{said}"
+    );
+    mount.detach_and_repair();
+    mount.attach();
+    assert_eq!(once(&root).0, Some(0));
+    adds_up(&root, &letters);
+}
+
 /// The kernel does not remount a file system read-only while a file on it is open for writing. It does so after a disk
 /// error, which is simulated here: every write to the ledger fails with EROFS.
 #[test]

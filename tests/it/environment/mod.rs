@@ -94,6 +94,42 @@ impl Mount {
         mount
     }
 
+    /// An ext4 file system with a journal, whose image is beside the place where it is mounted.
+    fn of_ext4() -> Mount {
+        let mount = Mount(tempfile::tempdir().expect("a temporary directory"));
+        std::fs::create_dir(mount.path()).expect("a place to mount at");
+        let image = std::fs::File::create(mount.image());
+        let sized = image.and_then(|image| image.set_len(64 << 20));
+        sized.expect("a file for the image");
+        run("mkfs.ext4", &["-q", &mount.image().display().to_string()]);
+        mount.attach();
+        mount
+    }
+
+    fn image(&self) -> std::path::PathBuf {
+        self.0.path().join("image")
+    }
+
+    /// Mounts the image.
+    fn attach(&self) {
+        let [image, path] = [self.image(), self.path()].map(|path| path.display().to_string());
+        run("mount", &["-o", "loop", &image, &path]);
+    }
+
+    /// Unmounts the image and repairs it, as after a crash of the machine.
+    fn detach_and_repair(&self) {
+        run("umount", &[&self.path().display().to_string()]);
+        let fsck = Command::new("fsck.ext4")
+            .args(["-f", "-y"])
+            .arg(self.image())
+            .output();
+        let code = fsck.expect("this test needs `fsck.ext4`").status.code();
+        assert!(
+            matches!(code, Some(0 | 1)),
+            "nothing wrong, or repaired: {code:?}"
+        );
+    }
+
     fn path(&self) -> std::path::PathBuf {
         self.0.path().join("disk")
     }

@@ -1,15 +1,14 @@
 //! Tests of the whole, in one binary: the real daemon, real files, the real peer.
 //!
-//! They start in the order of their names. Those that wait for many seconds have names early in the alphabet, so that the
-//! others run meanwhile.
+//! They start in the order of their names. Some that wait for many seconds have names early in the alphabet, so that
+//! the others run meanwhile.
 
-mod accounts;
 mod agent_add;
+mod agent_users;
 mod agents;
 mod agree;
 mod alerts;
 mod archive;
-mod as_service;
 mod backlog;
 mod bounds;
 mod briefs;
@@ -22,6 +21,7 @@ mod completions;
 mod compose;
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 mod crash;
+mod daemon_notifies;
 mod dead_letter;
 mod demo;
 mod deny;

@@ -758,13 +758,13 @@ mod tests {
     }
 
     #[test]
-    fn a_pause_ends_with_the_next_take_and_there_is_none_where_all_directories_ring() {
+    fn a_pause_ends_with_the_next_take_and_there_is_none_where_all_directories_wake() {
         let mut watch = Watch::blind();
         let collector = Arc::clone(&watch.collector);
         let minute = Duration::from_secs(60);
         assert!(!collector.pauses(minute));
         let thread = std::thread::spawn(move || {
-            // A take before the pause makes all directories ring again.
+            // A take before the pause makes all directories wake the daemon again.
             while !collector.pauses(minute) {
                 collector.collected().throttled.insert("/packets".into());
             }
@@ -785,7 +785,7 @@ mod tests {
         assert!(begun.elapsed() >= Duration::from_millis(1));
     }
 
-    /// Waits for a hint about this file, forever if none comes; earlier files may ring late.
+    /// Waits for a hint about this file, forever if none comes; earlier files may wake it late.
     fn wait_for(watch: &mut Watch, file: &str) {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .build()

@@ -69,7 +69,7 @@ const MODULES: [(&str, &str); 22] = [
     ("person", "orders"),
     ("problems", "people"),
     ("pull", "events"),
-    ("separate", "accounts"),
+    ("separate", "agent_users"),
     ("serve", "once"),
     ("status", "people"),
     ("threads", "people"),

@@ -23,7 +23,7 @@ pub(super) struct Signals {
     hangup: Signal,
     /// True if a hang-up comes from a terminal.
     is_at_terminal: bool,
-    /// Rings at the end of standard input, if that ends the daemon.
+    /// Wakes the daemon at the end of standard input, if that ends the daemon.
     input: Arc<Notify>,
     /// Set by whatever ends the daemon, for the recovery, which waits for nothing.
     stops: Arc<AtomicBool>,

@@ -181,7 +181,7 @@ async fn follow(
                 }
             }
         }
-        // A ring during the rest is handled after it.
+        // A wakeup during the rest is handled after it.
         let pause = if is_woken {
             next_look.saturating_duration_since(Instant::now())
         } else {

@@ -309,6 +309,17 @@ fn a_pipe_is_read_to_its_end_and_one_without_a_writer_is_not_waited_for() {
     assert_eq!(run(at, &["/dev/null"], "").status.code(), Some(1), "empty");
 }
 
+/// Looking for the smallest difference took over a minute here.
+#[test]
+fn a_diff_of_a_large_file_that_changes_in_every_line_is_shown() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let at = directory.path();
+    fs::write(at.join("m.yaml"), "\r\n".repeat(100_000)).expect("written");
+    let output = run(at, &["--fix", "--diff", "m.yaml"], "");
+    let told = stdout(&output);
+    assert_eq!(told.lines().filter(|line| *line == "+").count(), 100_000);
+}
+
 #[test]
 fn the_daemon_s_letters_are_correct_where_it_delivers_them_and_nowhere_else() {
     let root = workspace();

@@ -31,9 +31,9 @@ pub(super) fn replace(text: &str) -> Option<(String, Vec<Mended>)> {
         .map(|(at, _)| at)
         .collect();
     let attempts = 2 * WIDTHS.count() + tabbed.len();
-    let widest = text.len() + text.matches('\t').count() * WIDTHS.last()?;
+    let widest = text.len() + text.matches('\t').count() * WIDTHS.end();
     // No value begins without one of these before it.
-    let values = text.matches(['\n', ',', ':', '[', '{']).count();
+    let values = text.matches(['\n', ',', ':', '[', '{', '-', '?']).count();
     if attempts * (widest / BYTES_OF_VALUE + values) > READ_MAX {
         return None;
     }

@@ -20,13 +20,19 @@ pub(crate) const VERSION: &str = env!("CARGO_PKG_VERSION");
 pub(crate) fn dist() -> &'static Path {
     static DIST: OnceLock<PathBuf> = OnceLock::new();
     DIST.get_or_init(|| {
-        let out = binaries::target().join("dist-of-the-tests");
-        if out.exists() {
-            std::fs::remove_dir_all(&out).expect("the build folder can be written");
-        }
+        let out = absent("dist-of-the-tests");
         pack(&out, "archive,sbom,wheel,npm,mirror");
         out
     })
+}
+
+/// A path in the build folder, without what an earlier run left there.
+pub(crate) fn absent(name: &str) -> PathBuf {
+    let path = binaries::target().join(name);
+    if path.exists() {
+        std::fs::remove_dir_all(&path).expect("the build folder can be written");
+    }
+    path
 }
 
 pub(crate) fn pack(out: &Path, kinds: &str) {

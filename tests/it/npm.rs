@@ -5,18 +5,15 @@ use std::process::Command;
 use std::sync::OnceLock;
 
 use settled_tests::debian::step;
-use settled_tests::{binaries, installed, write};
+use settled_tests::{installed, write};
 
-use crate::dist::{VERSION, file, fresh, run};
+use crate::dist::{VERSION, absent, file, fresh, run};
 
 /// A node project with the packed packages, installed once for both tests.
 fn node_project() -> &'static Path {
     static PROJECT: OnceLock<PathBuf> = OnceLock::new();
     PROJECT.get_or_init(|| {
-        let place = binaries::target().join("npm-of-the-tests");
-        if place.exists() {
-            std::fs::remove_dir_all(&place).expect("the build folder can be written");
-        }
+        let place = absent("npm-of-the-tests");
         std::fs::create_dir(&place).expect("the build folder can be written");
         write(place.join("package.json"), "{\"private\": true}\n");
         // The other platforms' packages are optional, and npm asks no registry for them.

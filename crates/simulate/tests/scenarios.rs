@@ -53,7 +53,9 @@ static PLAYED: LazyLock<Vec<(PathBuf, Transcript)>> = LazyLock::new(|| {
     std::thread::scope(|scope| {
         let some = scope.spawn(|| some.iter().map(play).collect::<Vec<_>>());
         let others: Vec<_> = others.iter().map(play).collect();
-        [some.join().expect("readable scenarios"), others].concat()
+        let mut all = some.join().expect("readable scenarios");
+        all.extend(others);
+        all
     })
 });
 

@@ -76,9 +76,15 @@ fn run(program: &str, args: &[&str]) {
 struct Mount(tempfile::TempDir);
 
 impl Mount {
-    fn of_kib(kib: u32) -> Mount {
+    /// A place to mount at.
+    fn place() -> Mount {
         let mount = Mount(tempfile::tempdir().expect("a temporary directory"));
         std::fs::create_dir(mount.path()).expect("a place to mount at");
+        mount
+    }
+
+    fn of_kib(kib: u32) -> Mount {
+        let mount = Mount::place();
         let path = mount.path().display().to_string();
         run(
             "mount",
@@ -96,8 +102,7 @@ impl Mount {
 
     /// An ext4 file system with a journal, whose image is beside the place where it is mounted.
     fn of_ext4() -> Mount {
-        let mount = Mount(tempfile::tempdir().expect("a temporary directory"));
-        std::fs::create_dir(mount.path()).expect("a place to mount at");
+        let mount = Mount::place();
         let image = std::fs::File::create(mount.image());
         let sized = image.and_then(|image| image.set_len(64 << 20));
         sized.expect("a file for the image");

@@ -91,6 +91,29 @@ pub fn circles(graph: &Graph) -> Vec<BTreeSet<&str>> {
     circles
 }
 
+/// Returns the floors of a graph, the lowest first: what imports nothing, what imports only from below, and so on. A cycle
+/// is on one floor.
+pub fn floors(graph: &Graph) -> Vec<Vec<&str>> {
+    let circles = circles(graph);
+    let is_back = |from: &str, to: &str| {
+        let mut circles = circles.iter();
+        circles.any(|circle| circle.contains(from) && circle.contains(to))
+    };
+    let mut above: BTreeSet<&str> = graph.keys().map(String::as_str).collect();
+    let mut floors = Vec::new();
+    while !above.is_empty() {
+        let is_above = |name: &&str| {
+            let mut reached = reached(graph, name).into_iter();
+            reached
+                .any(|target| above.contains(target) && target != *name && !is_back(name, target))
+        };
+        let (higher, floor): (_, BTreeSet<&str>) = above.iter().copied().partition(is_above);
+        above = higher;
+        floors.push(floor.into_iter().collect());
+    }
+    floors
+}
+
 fn reached<'g>(graph: &'g Graph, from: &str) -> BTreeSet<&'g str> {
     let mut seen = BTreeSet::new();
     let mut next: Vec<&str> = vec![from];

@@ -94,54 +94,6 @@ const PURE: [&str; 9] = [
 /// The most files or folders of a room that may import each other in a cycle.
 const CIRCLE_MAX: usize = 3;
 
-/// The floors of some rooms, the lowest first. A top-level file or folder may import from its own floor and from those
-/// below it; the root file is on no floor, because it only declares and re-exports.
-const FLOORS: [(&str, &[&[&str]]); 4] = [
-    ("review", &[&["words"], &["parts"], &["answers"]]),
-    (
-        "judgement",
-        &[
-            &["notices", "pull_event_file", "rejection", "used_names"],
-            &["alerts_file", "brief", "judge", "notice_files"],
-            &["draft", "rejudge"],
-            &["tentative"],
-        ],
-    ),
-    (
-        "spool",
-        &[
-            &["error", "layout", "ledger", "root"],
-            &["intake", "lock", "packet", "stretch", "view"],
-            &["delivery", "homes", "log"],
-            &["presence", "snapshot", "spool", "status"],
-            &["read_only", "recover"],
-            &["retention", "tail"],
-        ],
-    ),
-    (
-        "daemon",
-        &[
-            &[
-                "gc",
-                "growing",
-                "held",
-                "metrics",
-                "schedule",
-                "step",
-                "supervisor",
-                "validation",
-            ],
-            &["docket", "shared_ledger", "unknown_sender"],
-            &["housekeeping", "sweeping"],
-            &["fairness"],
-            &["mailroom"],
-            &["invocation"],
-            &["serve"],
-            &["submit_order"],
-        ],
-    ),
-];
-
 /// The most lines of source in a room, without its tests.
 const ROOM_MAX: usize = 10_000;
 
@@ -395,66 +347,54 @@ fn assert_circles(room: &str, of: &str, circles: &[BTreeSet<&str>]) {
     );
 }
 
-#[test]
-fn no_folder_imports_from_a_floor_above_its_own() {
-    for (name, floors) in FLOORS {
-        let room = rooms().iter().find(|room| room.name == name);
-        let graph = folders(&room.expect("a room with floors").imports);
-        let drawn: BTreeSet<&str> = floors.iter().copied().flatten().copied().collect();
-        let found: BTreeSet<&str> = graph.keys().map(String::as_str).collect();
-        let found: BTreeSet<&str> = found
-            .difference(&BTreeSet::from(["lib"]))
-            .copied()
-            .collect();
-        assert_eq!(
-            found, drawn,
-            "the files and folders of `{name}`, and its floors"
-        );
-        assert_eq!(upward(&graph, floors), [""; 0], "imports in `{name}`");
+/// The floors of a room. The root file is on none, because it only declares and re-exports.
+fn floors_of(mut graph: imports::Graph) -> Vec<String> {
+    for root in ["lib", "main"] {
+        graph.remove(root);
+        for targets in graph.values_mut() {
+            targets.remove(root);
+        }
     }
-}
-
-/// The imports that lead from a floor to one above it.
-fn upward(graph: &imports::Graph, floors: &[&[&str]]) -> Vec<String> {
-    let floor = |folder: &str| floors.iter().position(|floor| floor.contains(&folder));
-    let is_upward = |from: &str, to: &str| floor(from).is_none_or(|from| Some(from) < floor(to));
-    let edges = graph
-        .iter()
-        .flat_map(|(from, targets)| targets.iter().map(move |to| (from, to)));
-    edges
-        .filter(|(from, to)| from.as_str() != "lib" && is_upward(from, to))
-        .map(|(from, to)| format!("{from} -> {to}"))
+    let floors = imports::floors(&graph).into_iter();
+    floors
+        .map(|floor| format!("`{}`", floor.join("`, `")))
         .collect()
 }
 
 #[test]
-fn an_import_that_leads_up_is_found_also_through_the_root_and_from_an_attribute() {
+fn an_import_that_leads_up_moves_a_file_up_also_through_the_root_and_from_an_attribute() {
     let folder = settled_tests::scratch();
     for (file, text) in [
         ("lib.rs", "mod low;\nmod high;\npub use high::High;\n"),
-        (
-            "low.rs",
-            "use crate::High;\n#[serde(deserialize_with = \"crate::high::read\")]\npub struct Low(High);\n",
-        ),
+        ("low.rs", "pub struct Low;\n"),
         (
             "high.rs",
-            "pub use crate::low::Low;\npub struct High;\nfn f(_: Low) { struct Inner; }\n",
+            "pub struct High(crate::low::Low);\nfn f() { struct Inner; }\n",
         ),
     ] {
         write(folder.path().join(file), text);
     }
-    let sources = sources(folder.path());
-    let graph = folders(&imports(&sources));
-    assert_eq!(upward(&graph, &[&["low"], &["high"]]), ["low -> high"]);
-    assert_eq!(upward(&graph, &[&["high"], &["low"]]), ["high -> low"]);
-    assert_eq!(upward(&graph, &[&["high", "low"]]), [""; 0]);
-    write(
-        folder.path().join("low.rs"),
-        "#[serde(deserialize_with = \"crate::high::read\")]\npub struct Low(u8);\n",
+    let floors = || floors_of(folders(&imports(&sources(folder.path()))));
+    assert_eq!(floors(), ["`low`", "`high`"]);
+    let high = "pub use crate::low::Low;\npub struct High;\nfn f() { struct Inner; }\n";
+    write(folder.path().join("high.rs"), high);
+    assert_eq!(floors(), ["`high`, `low`"], "a re-export imports nothing");
+    let through_the_root = "use crate::High;\npub struct Low(High);\n";
+    let from_an_attribute =
+        "#[serde(deserialize_with = \"crate::high::read\")]\npub struct Low(u8);\n";
+    for low in [through_the_root, from_an_attribute] {
+        write(folder.path().join("low.rs"), low);
+        assert_eq!(floors(), ["`high`", "`low`"]);
+    }
+    let high = "pub struct High(crate::low::Low);\nfn f() { struct Inner; }\n";
+    write(folder.path().join("high.rs"), high);
+    write(folder.path().join("top.rs"), "use crate::high::High;\n");
+    assert_eq!(
+        floors(),
+        ["`high`, `low`", "`top`"],
+        "a cycle is on one floor"
     );
-    let sources = settled_tests::rust_source::sources(folder.path());
-    let graph = folders(&imports(&sources));
-    assert_eq!(upward(&graph, &[&["low"], &["high"]]), ["low -> high"]);
+    let sources = sources(folder.path());
     let types: Vec<&str> = sources.iter().flat_map(|source| source.types()).collect();
     assert_eq!(types, ["High", "Inner", "Low"]);
 }
@@ -462,13 +402,11 @@ fn an_import_that_leads_up_is_found_also_through_the_root_and_from_an_attribute(
 #[test]
 fn the_page_lists_the_floors() {
     let mut list = "| room | floors, the lowest first |\n|---|---|\n".to_owned();
-    for (room, floors) in FLOORS {
-        let floor = |names: &&[&str]| {
-            let names: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
-            names.join(", ")
-        };
-        let floors: Vec<String> = floors.iter().map(floor).collect();
-        list += &format!("| `{room}` | {} |\n", floors.join("; "));
+    for room in rooms() {
+        let floors = floors_of(folders(&room.imports));
+        if floors.len() > 2 {
+            list += &format!("| `{}` | {} |\n", room.name, floors.join("; "));
+        }
     }
     compare_between("<!-- floors -->\n", &list);
 }

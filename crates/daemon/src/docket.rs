@@ -13,8 +13,7 @@ use message_schema::id::AgentName;
 use message_schema::limit::{MESSAGE_BYTES_MAX, PACKET_BYTES_MAX};
 use review::{Judgement, Record};
 use spool::{
-    EntryDraft, FileName, Hint, Intake, OutboxFile, PacketRead, QUIET_MS, Rows, SpoolError, Stamp,
-    View,
+    EntryDraft, FileName, Intake, OutboxFile, PacketRead, QUIET_MS, Rows, SpoolError, Stamp, View,
 };
 use workspace::clock::{self, Moment};
 use workspace::config::Config;
@@ -349,10 +348,10 @@ impl Docket {
         }
     }
 
-    /// Passes on a hint about a file if its agent is known; a sweep finds the other files.
-    pub(crate) fn hint(&mut self, agent: &str, file: &FileName, hint: Hint) {
+    /// Passes on that a file is finished if its agent is known; a sweep finds the other files.
+    pub(crate) fn hint(&mut self, agent: &str, file: &FileName) {
         if find_agent(self.agents(), agent).is_some() {
-            self.intake.hint(agent, file, hint);
+            self.intake.hint(agent, file);
         }
     }
 

@@ -247,27 +247,22 @@ impl Mailroom {
         self.spool.limit_slices(files);
     }
 
-    /// Passes on what the watcher saw of a file.
-    pub fn hint(&mut self, agent: &str, file: &FileName, hint: spool::Hint) {
+    /// Passes on that the watcher saw a file finished.
+    pub fn hint(&mut self, agent: &str, file: &FileName) {
         let is_here = |name: AgentName| self.is_at_home(&name);
         if self.shared.is_none() || agent.parse().is_ok_and(is_here) {
-            self.docket.hint(agent, file, hint);
+            self.docket.hint(agent, file);
         }
     }
 
-    /// Notes that the watcher lost events of the outboxes of these agents.
-    pub fn doubt_hints(&mut self, is_doubted: &dyn Fn(&str) -> bool) {
-        self.docket.intake.doubt_hints(is_doubted);
-    }
-
-    /// Passes on what the watcher saw of a findings packet.
-    pub fn hint_packet(&self, file: &FileName, hint: spool::Hint) {
-        self.spool.hint_packet(spool::dirs::FINDINGS, file, hint);
+    /// Passes on that the watcher saw a findings packet finished.
+    pub fn hint_packet(&self, file: &FileName) {
+        self.spool.hint_packet(spool::dirs::FINDINGS, file);
     }
 
     /// Does the same without a look at the packet.
-    pub fn note_packet(&self, file: &FileName, hint: spool::Hint) {
-        self.spool.note_packet(spool::dirs::FINDINGS, file, hint);
+    pub fn note_packet(&self, file: &FileName) {
+        self.spool.note_packet(spool::dirs::FINDINGS, file);
     }
 
     /// Notes that the watcher saw a change in the directory of orders.
@@ -382,7 +377,7 @@ impl Mailroom {
                 }
                 // All of it was finished.
                 for (agent, file) in judged {
-                    self.docket.hint(&agent, &file, spool::Hint::Finished);
+                    self.docket.hint(&agent, &file);
                 }
                 Err(error)
             }
@@ -434,7 +429,7 @@ impl Mailroom {
                 continue;
             }
             tracing::info!(%agent, %file, "its writer changed it after it was judged; judging it again");
-            self.docket.hint(agent, file, spool::Hint::Created);
+            self.docket.intake.look_again(agent, file);
         }
     }
 

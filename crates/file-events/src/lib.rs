@@ -1,5 +1,5 @@
-//! Watches directories for hints that a writer has begun or finished a message or packet. Hints make delivery fast, the
-//! sweep makes it certain: a lost or false hint costs time, never a message.
+//! Watches directories for hints that a writer has finished a message or packet. Hints make delivery fast, the sweep makes
+//! it certain: a lost or false hint costs time, never a message.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ffi::{OsStr, OsString};
@@ -10,11 +10,8 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
 pub use notify::Error;
-use notify::event::{
-    AccessKind, AccessMode, CreateKind, EventKind, ModifyKind, RemoveKind, RenameMode,
-};
+use notify::event::{AccessKind, AccessMode, EventKind, ModifyKind, RemoveKind, RenameMode};
 use notify::{Config, EventKindMask, RecommendedWatcher, RecursiveMode, Watcher};
-use spool::Hint;
 use tokio::sync::Notify;
 
 /// The most files of one directory with a waiting hint. Above that, its hints are dropped in favour of one whole sweep;
@@ -29,18 +26,19 @@ const HINTS_OF_ALL_MAX: usize = 8 * HINTS_MAX;
 const PAUSE_MAX: Duration = Duration::from_millis(10);
 
 /// The kinds of events that can be a hint or end a watch. Opened files are left out: the daemon's own sweeps open every
-/// outbox, and an agent that only reads its files would fill the kernel's queue.
+/// outbox, and an agent that only reads its files would fill the kernel's queue. So are writes: a program makes a million a
+/// second, and the finished files of others would wait behind them in the queue. The end of a rename comes only together with
+/// `CREATE`, which is no hint: the close tells of a created file.
 const KINDS: EventKindMask = EventKindMask::CREATE
     .union(EventKindMask::REMOVE)
-    .union(EventKindMask::MODIFY_DATA)
     .union(EventKindMask::MODIFY_NAME)
     .union(EventKindMask::ACCESS_CLOSE);
 
 /// The changes since the last call.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Seen {
-    /// Files by directory and name, with the latest hint.
-    pub hints: Vec<(PathBuf, OsString, Hint)>,
+    /// Finished files by directory and name: a writer closed them, or they were renamed to that name.
+    pub hints: Vec<(PathBuf, OsString)>,
     /// Directories whose hints were dropped because they were too many.
     pub lost: Vec<PathBuf>,
     /// True if events were lost, so that only a sweep can find what happened.
@@ -96,23 +94,13 @@ struct Collected {
     takes: u64,
 }
 
-/// Hints in the order they came, because messages of one sender are judged in the order it finished them. A finished
+/// The finished files in the order they came, because messages of one sender are judged in the order it finished them. A
 /// file keeps its place if it is closed again: a child of its writer may have inherited the handle.
 #[derive(Debug, Default)]
 struct DirectoryHints {
-    hints: BTreeMap<u64, FileHint>,
-    /// The place of a file's latest hint.
+    files: BTreeMap<u64, OsString>,
     places: HashMap<OsString, u64>,
     next: u64,
-}
-
-/// The latest hint of a file.
-#[derive(Debug)]
-struct FileHint {
-    name: OsString,
-    hint: Hint,
-    /// Its file was made since the last call, so that nobody else knows of it.
-    is_new: bool,
 }
 
 impl Watch {
@@ -185,7 +173,7 @@ impl Watch {
         let restless = std::mem::take(&mut collected.restless);
         if let Some(patient) = patient {
             collected.throttled = restless;
-            let of_patient = hints.iter().filter(|(directory, ..)| directory == patient);
+            let of_patient = hints.iter().filter(|(directory, _)| directory == patient);
             if of_patient.count() > 1 {
                 collected.throttled.insert(patient.to_owned());
             }
@@ -197,7 +185,7 @@ impl Watch {
             is_throttled: !collected.throttled.is_empty(),
         };
         let mut left = collected.directories.iter();
-        if left.any(|(directory, left)| !left.hints.is_empty() && collected.wakes(directory)) {
+        if left.any(|(directory, left)| !left.files.is_empty() && collected.wakes(directory)) {
             self.collector.wakeup.notify_one();
         }
         seen
@@ -355,18 +343,18 @@ impl Collected {
             }
             return Wake::No;
         }
-        let Some(hint) = hint_of(kind) else {
+        if !is_hint(kind) {
             return Wake::No;
-        };
+        }
         if !self.directories.contains_key(directory) {
             self.directories
                 .insert(directory.to_owned(), DirectoryHints::default());
         }
         let hints = self.directories.get_mut(directory);
         let hints = hints.expect("it was there or was put in");
-        let before = hints.hints.len();
-        hints.note(name, hint);
-        let now = hints.hints.len();
+        let before = hints.files.len();
+        hints.note(name);
+        let now = hints.files.len();
         self.count = self.count + now - before;
         if now > HINTS_MAX {
             self.count -= now;
@@ -386,7 +374,7 @@ impl Collected {
     }
 
     /// Takes hints from each directory in turn, beginning after the one whose turn was last.
-    fn take_turns(&mut self, most: usize) -> Vec<(PathBuf, OsString, Hint)> {
+    fn take_turns(&mut self, most: usize) -> Vec<(PathBuf, OsString)> {
         let share = (most / self.directories.len().max(1)).max(1);
         let mut taken = Vec::new();
         for _ in 0..self.directories.len() {
@@ -398,10 +386,10 @@ impl Collected {
             self.last.clone_from(directory);
             let hints = self.directories.get_mut(&self.last).expect("it is there");
             let room = share.min(most - taken.len());
-            for (name, hint) in hints.take(room) {
-                taken.push((self.last.clone(), name, hint));
+            for name in hints.take(room) {
+                taken.push((self.last.clone(), name));
             }
-            if hints.hints.is_empty() {
+            if hints.files.is_empty() {
                 self.directories.remove(&self.last);
             }
             if taken.len() >= most {
@@ -414,64 +402,42 @@ impl Collected {
 }
 
 impl DirectoryHints {
-    fn note(&mut self, name: &OsStr, hint: Hint) {
-        let place = self.places.get(name).copied();
-        let before = place.and_then(|place| self.hints.get(&place));
-        if hint == Hint::Finished && before.is_some_and(|before| before.hint == Hint::Finished) {
-            return;
+    fn note(&mut self, name: &OsStr) {
+        if !self.places.contains_key(name) {
+            self.places.insert(name.to_owned(), self.next);
+            self.files.insert(self.next, name.to_owned());
+            self.next += 1;
         }
-        let is_new = before.map_or(hint == Hint::Created, |before| before.is_new);
-        if let Some(place) = place {
-            self.hints.remove(&place);
-        }
-        self.places.insert(name.to_owned(), self.next);
-        let hint = FileHint {
-            name: name.to_owned(),
-            hint,
-            is_new,
-        };
-        self.hints.insert(self.next, hint);
-        self.next += 1;
     }
 
-    /// Drops the hint of a file that is new and was removed; returns whether there was one. Of another one somebody may
-    /// still wait for the end of its writer. Only Linux tells of all events in their order.
+    /// Drops the hint of a file that was removed; returns whether there was one. Only Linux tells of all events in their
+    /// order.
     fn withdraw(&mut self, name: &OsStr) -> bool {
-        let Some(place) = self.places.get(name).copied() else {
-            return false;
-        };
-        let is_new = self.hints.get(&place).is_some_and(|hint| hint.is_new);
-        let withdraws = is_new && cfg!(target_os = "linux");
-        if withdraws {
-            self.places.remove(name);
-            self.hints.remove(&place);
-        }
-        withdraws
+        let place = cfg!(target_os = "linux").then(|| self.places.remove(name));
+        let removed = place.flatten().map(|place| self.files.remove(&place));
+        removed.is_some()
     }
 
-    fn take(&mut self, most: usize) -> Vec<(OsString, Hint)> {
-        let first = (0..most).map_while(|_| self.hints.pop_first());
-        let taken: Vec<_> = first.map(|(_, hint)| (hint.name, hint.hint)).collect();
-        for (name, _) in &taken {
+    fn take(&mut self, most: usize) -> Vec<OsString> {
+        let first = (0..most).map_while(|_| self.files.pop_first());
+        let taken: Vec<OsString> = first.map(|(_, name)| name).collect();
+        for name in &taken {
             self.places.remove(name);
         }
         taken
     }
 }
 
-fn hint_of(kind: EventKind) -> Option<Hint> {
+fn is_hint(kind: EventKind) -> bool {
     match kind {
         EventKind::Access(AccessKind::Close(AccessMode::Write))
-        | EventKind::Modify(ModifyKind::Name(RenameMode::To)) => Some(Hint::Finished),
-        EventKind::Create(CreateKind::File | CreateKind::Any) => Some(Hint::Created),
-        // Only where the system also reports closing; elsewhere nothing would end this state.
-        EventKind::Modify(ModifyKind::Data(_)) if cfg!(target_os = "linux") => Some(Hint::Growing),
+        | EventKind::Modify(ModifyKind::Name(RenameMode::To)) => true,
         EventKind::Any
         | EventKind::Access(_)
         | EventKind::Create(_)
         | EventKind::Modify(_)
         | EventKind::Remove(_)
-        | EventKind::Other => None,
+        | EventKind::Other => false,
     }
 }
 
@@ -481,7 +447,7 @@ mod tests {
     use std::task::{Context, Waker};
 
     use notify::Event;
-    use notify::event::Flag;
+    use notify::event::{CreateKind, DataChange, Flag};
 
     use super::*;
 
@@ -498,30 +464,27 @@ mod tests {
     }
 
     fn names(seen: &Seen) -> Vec<&OsString> {
-        seen.hints.iter().map(|(_, name, _)| name).collect()
-    }
-
-    #[test]
-    fn the_last_hint_of_a_file_counts() {
-        let create = Event::new(EventKind::Create(CreateKind::File)).add_path("/o/a.yaml".into());
-        let close = Event::new(EventKind::Access(AccessKind::Close(AccessMode::Write)))
-            .add_path("/o/a.yaml".into());
-        let seen = seen(vec![create, close]);
-        assert_eq!(seen.hints, [("/o".into(), "a.yaml".into(), Hint::Finished)]);
-        assert!(!seen.sweep);
+        seen.hints.iter().map(|(_, name)| name).collect()
     }
 
     #[test]
     fn files_are_named_in_the_order_they_were_finished() {
         let close = EventKind::Access(AccessKind::Close(AccessMode::Write));
         let begun = EventKind::Create(CreateKind::File);
+        let written = EventKind::Modify(ModifyKind::Data(DataChange::Any));
         let seen = seen(vec![
             event(begun, "b"),
             event(begun, "a"),
+            event(begun, "c"),
             event(close, "a"),
+            event(written, "c"),
             event(close, "b"),
         ]);
-        assert_eq!(names(&seen), ["a.yaml", "b.yaml"]);
+        assert_eq!(
+            seen.hints,
+            ["a.yaml", "b.yaml"].map(|name| ("/o".into(), name.into()))
+        );
+        assert!(!seen.sweep);
     }
 
     #[test]
@@ -597,17 +560,17 @@ mod tests {
             if round == 1 {
                 let others = taken
                     .iter()
-                    .filter(|(directory, ..)| !directory.ends_with("flood"));
+                    .filter(|(directory, _)| !directory.ends_with("flood"));
                 assert_eq!(others.count(), 3, "{taken:?}");
             }
         }
         assert_eq!(taken.len(), 1_003, "none is lost");
         let of_flood = taken
             .iter()
-            .filter(|(directory, ..)| directory.ends_with("flood"));
+            .filter(|(directory, _)| directory.ends_with("flood"));
         let expected = (0..1_000).map(|n| OsString::from(format!("{n}.yaml")));
         assert!(
-            of_flood.map(|(_, name, _)| name.clone()).eq(expected),
+            of_flood.map(|(_, name)| name.clone()).eq(expected),
             "in order"
         );
     }
@@ -654,10 +617,6 @@ mod tests {
         assert!(wakes(&watch), "the crowd is gone");
     }
 
-    fn created(path: &str) -> Event {
-        Event::new(EventKind::Create(CreateKind::File)).add_path(path.into())
-    }
-
     fn removed(path: &str) -> Event {
         Event::new(EventKind::Remove(RemoveKind::File)).add_path(path.into())
     }
@@ -676,7 +635,6 @@ mod tests {
         collect(
             &watch,
             vec![
-                created("/o/a.yaml"),
                 finished("/o/a.yaml"),
                 finished("/o/b.yaml"),
                 removed("/o/a.yaml"),
@@ -693,22 +651,12 @@ mod tests {
         let seen = watch.take(10, Some(packets));
         assert_eq!(names(&seen), ["a.yaml", "c.yaml"]);
         assert!(!seen.is_throttled, "nothing was removed meanwhile");
-        collect(&watch, vec![created("/o/d.yaml"), removed("/o/d.yaml")]);
+        collect(&watch, vec![finished("/o/d.yaml"), removed("/o/d.yaml")]);
         assert!(wakes(&watch), "the file had a hint");
         assert!(watch.take(10, Some(packets)).hints.is_empty());
         collect(&watch, vec![removed("/o/d.yaml")]);
         assert!(!wakes(&watch), "a removal alone is no news");
         assert_eq!(watch.collector.collected().count, 0);
-    }
-
-    #[test]
-    fn a_removed_file_that_somebody_may_wait_for_is_looked_at() {
-        let mut watch = Watch::blind();
-        watch.collector.collect(Ok(created("/o/a.yaml")));
-        assert_eq!(names(&watch.take(10, None)), ["a.yaml"]);
-        watch.collector.collect(Ok(finished("/o/a.yaml")));
-        watch.collector.collect(Ok(removed("/o/a.yaml")));
-        assert_eq!(names(&watch.take(10, None)), ["a.yaml"]);
     }
 
     #[test]
@@ -794,7 +742,7 @@ mod tests {
             .take(usize::MAX, None)
             .hints
             .iter()
-            .any(|(_, name, _)| name == file)
+            .any(|(_, name)| name == file)
         {
             runtime.block_on(watch.changed());
         }
@@ -847,6 +795,8 @@ mod tests {
         );
         std::fs::write(outbox.join("b.yaml"), "text").expect("a file");
         wait_for(&mut watch, "b.yaml");
+        std::fs::rename(outbox.join("b.yaml"), outbox.join("c.yaml")).expect("a rename");
+        wait_for(&mut watch, "c.yaml");
     }
 
     #[test]
@@ -879,10 +829,12 @@ mod tests {
     /// `/proc` shows the events that the kernel was asked for; see `inotify(7)` and `proc_pid_fdinfo(5)`.
     #[cfg(target_os = "linux")]
     #[test]
-    fn the_kernel_is_asked_for_no_event_about_a_file_that_is_only_read() {
+    fn the_kernel_is_asked_for_no_event_about_a_file_that_is_only_read_or_written_to() {
+        const MODIFY: u32 = 0x2;
         const CLOSE_WRITE: u32 = 0x8;
         const CLOSE_NOWRITE: u32 = 0x10;
         const OPEN: u32 = 0x20;
+        const MOVED_TO: u32 = 0x80;
         let outbox = tempfile::tempdir().expect("a directory");
         let (mut watch, started) = Watch::start(|_| true);
         started.expect("events");
@@ -900,8 +852,9 @@ mod tests {
         };
         let mask = line.split(' ').find_map(|word| word.strip_prefix("mask:"));
         let mask = u32::from_str_radix(mask.expect("a mask"), 16).expect("hexadecimal digits");
-        assert_eq!(mask & (OPEN | CLOSE_NOWRITE), 0, "{mask:x}");
-        assert_eq!(mask & CLOSE_WRITE, CLOSE_WRITE, "{mask:x}");
+        let wanted = CLOSE_WRITE | MOVED_TO;
+        let unwanted = OPEN | CLOSE_NOWRITE | MODIFY;
+        assert_eq!(mask & (wanted | unwanted), wanted, "{mask:x}");
     }
 
     #[test]

@@ -41,7 +41,7 @@ pub use crate::delivery::{Lane, Parked, Pass, Placed};
 pub use crate::error::{SpoolError, VisitError, chain};
 pub use crate::homes::Homes;
 pub use crate::intake::{
-    Body, Hint, Intake, OutboxFile, OutboxListing, QUIET_MS, QueueMark, Taken, Unfit,
+    Body, Intake, OutboxFile, OutboxListing, QUIET_MS, QueueMark, Taken, Unfit,
 };
 pub use crate::layout::{Layout, is_candidate};
 pub use crate::ledger::{TornTail, Verified};

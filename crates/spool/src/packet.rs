@@ -11,15 +11,14 @@ use os_calls::Writer;
 use rustix::io::Errno;
 
 use crate::root::OpenRoot;
-use crate::{Hint, Now, SpoolError, dirs};
+use crate::{Now, SpoolError, dirs};
 use disk::{self, FileKind, Stat};
 
 /// The quiet time after which a packet that nobody saw closed counts as finished, in milliseconds.
 const STILL_MS: u64 = 500;
-/// The quiet time of a packet whose writer was seen beginning but not ending, where the kernel does not say who has it open:
-/// a pause is not the end. A file that was linked in looks like that too, so this time must be finite.
-const WRITER_MS: u64 = 3_000;
-/// The number of packets in each of two generations that are remembered. A forgotten one costs `WRITER_MS` at most, once.
+/// The same where the kernel does not say who has it open: a writer may pause.
+const UNKNOWN_MS: u64 = 3_000;
+/// The number of packets in each of two generations that are remembered. A forgotten one costs `UNKNOWN_MS` at most, once.
 /// It is seven eighths of a power of two: the tables would be twice as large with one more, and took 940 KB with 2 048.
 const KNOWN_MAX: usize = 1_792;
 
@@ -58,8 +57,6 @@ pub(crate) struct Packets {
 
 #[derive(Debug, Default)]
 struct SeenPacket {
-    /// A writer was seen beginning and has not ended since.
-    writing: bool,
     /// A writer was seen closing it, and nobody looked since.
     unlooked: bool,
     /// The file as its writer left it.
@@ -69,23 +66,13 @@ struct SeenPacket {
 }
 
 impl Packets {
-    /// Notes what a watcher saw of the packet at `path`, relative to the root. `look` says what a closed one is now.
-    pub(crate) fn hint(&self, path: &Path, hint: Hint, look: impl FnOnce() -> Option<Stat>) {
-        let known = match hint {
-            Hint::Created | Hint::Growing => SeenPacket {
-                writing: true,
-                ..SeenPacket::default()
-            },
-            // A second writer that opens the file resets this note: the first one's close says nothing about the
-            // second.
-            Hint::Finished => {
-                let closed = look();
-                SeenPacket {
-                    unlooked: closed.is_none(),
-                    closed,
-                    ..SeenPacket::default()
-                }
-            }
+    /// Notes that a watcher saw the packet at `path`, relative to the root, finished; `closed` is the file as it is now, if
+    /// somebody looked.
+    pub(crate) fn hint(&self, path: &Path, closed: Option<Stat>) {
+        let known = SeenPacket {
+            unlooked: closed.is_none(),
+            closed,
+            still: None,
         };
         self.change(path, |before| *before = known);
     }
@@ -101,11 +88,7 @@ impl Packets {
                 known.closed = Some(*stat);
                 return true;
             }
-            let quiet = if known.writing && !is_absent {
-                WRITER_MS
-            } else {
-                STILL_MS
-            };
+            let quiet = if is_absent { STILL_MS } else { UNKNOWN_MS };
             // Too young, or dated in the future: only two looks without a change between them prove that it was still.
             let since = match known.still {
                 Some((before, since)) if before == *stat => since,
@@ -260,7 +243,7 @@ mod tests {
         let path = |number| format!("packets/findings/{number}.yaml");
         let all = 5 * KNOWN_MAX;
         for number in 0..all {
-            packets.hint(path(number).as_ref(), Hint::Created, || None);
+            packets.hint(path(number).as_ref(), None);
         }
         let [newer, older] = &*packets.seen.lock().expect("no other thread");
         assert!(newer.len() + older.len() <= 2 * KNOWN_MAX);

@@ -14,7 +14,7 @@ use crate::log::{Signatures, Signed};
 use crate::packet::Packets;
 use crate::root::{DirState, OpenRoot};
 use crate::view::{JudgedOriginals, View};
-use crate::{Content, Entry, EntryDraft, FileName, Hint, Homes, HostName, SpoolError, dirs};
+use crate::{Content, Entry, EntryDraft, FileName, Homes, HostName, SpoolError, dirs};
 use disk::Handle;
 use ledger_records::{Batch, Head};
 
@@ -338,20 +338,20 @@ impl Spool {
         }
     }
 
-    /// Notes what a watcher saw of a file in this folder of `packets/`.
-    pub fn hint_packet(&self, folder: &str, file: &FileName, hint: Hint) {
+    /// Notes that a watcher saw a file in this folder of `packets/` finished.
+    pub fn hint_packet(&self, folder: &str, file: &FileName) {
         let path = layout::packets_dir(folder).join(file);
         let look = || {
             let file = self.root.disk.open_beneath(&self.root.handle, &path);
             file.and_then(|file| self.root.disk.stat(&file)).ok()
         };
-        self.packets.hint(&path, hint, look);
+        self.packets.hint(&path, look());
     }
 
     /// Notes the same without a look at the packet: its next reader looks.
-    pub fn note_packet(&self, folder: &str, file: &FileName, hint: Hint) {
+    pub fn note_packet(&self, folder: &str, file: &FileName) {
         self.packets
-            .hint(&layout::packets_dir(folder).join(file), hint, || None);
+            .hint(&layout::packets_dir(folder).join(file), None);
     }
 
     /// Delivers like [`Spool::deliver_slice`] while `work` judges the next batch on another core: the two need

@@ -10,7 +10,7 @@ use daemon::mailroom::Mailroom;
 use message_schema::id::AgentName;
 use serde_json::Value;
 use settled_tests::binaries;
-use spool::{FileName, Hint};
+use spool::FileName;
 use workspace::clock::Moment;
 use workspace::directory;
 
@@ -175,7 +175,7 @@ impl OneHost {
         let known = known.ok_or_else(|| format!("{file} was never dropped"))?;
         if let Some((name, text)) = &known.packet {
             self.put(&format!("packets/findings/{name}"), text)?;
-            self.mailroom.hint_packet(&file_name(name)?, Hint::Finished);
+            self.mailroom.hint_packet(&file_name(name)?);
         }
         self.judge_file(record, outbox, file, &known.text)
     }
@@ -189,8 +189,7 @@ impl OneHost {
     ) -> Result<(), String> {
         self.put(&format!("agents/{outbox}/outbox/{file}"), text)?;
         // The clock stands still, so only an event can say that the writer is done.
-        self.mailroom
-            .hint(outbox, &file_name(file)?, Hint::Finished);
+        self.mailroom.hint(outbox, &file_name(file)?);
         let failed = |error: spool::SpoolError| error.to_string();
         for _ in 0..PASSES {
             self.mailroom.sweep().map_err(failed)?;

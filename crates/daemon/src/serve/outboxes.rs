@@ -98,34 +98,28 @@ impl Daemon<'_> {
         self.schedule
             .set(Duty::Hints, seen.is_throttled.then_some(rested));
         let mut packets = 0;
-        for (directory, name, hint) in seen.hints {
+        for (directory, name) in seen.hints {
             let Ok(name) = FileName::new(name.into_encoded_bytes()) else {
                 continue;
             };
             if let Some(agent) = self.outboxes.get(&directory) {
-                self.mailroom.hint(agent, &name, hint);
+                self.mailroom.hint(agent, &name);
             } else if directory == self.orders {
                 self.mailroom.hint_order();
             } else if directory == self.findings {
                 packets += 1;
                 if packets <= PACKETS_PER_ROUND {
-                    self.mailroom.hint_packet(&name, hint);
+                    self.mailroom.hint_packet(&name);
                 } else {
-                    self.mailroom.note_packet(&name, hint);
+                    self.mailroom.note_packet(&name);
                 }
             }
-        }
-        let lost = seen.lost.iter().filter_map(|lost| self.outboxes.get(lost));
-        let lost: Vec<&str> = lost.map(String::as_str).collect();
-        if seen.sweep {
-            self.mailroom.doubt_hints(&|_| true);
-        } else {
-            self.mailroom.doubt_hints(&|agent| lost.contains(&agent));
         }
         if seen.lost.contains(&self.orders) {
             self.mailroom.hint_order();
         }
-        if seen.sweep || !lost.is_empty() {
+        let has_lost = |directory| self.outboxes.contains_key(directory);
+        if seen.sweep || seen.lost.iter().any(has_lost) {
             self.sweep_again = true;
             self.schedule.set(Duty::Sweep, Some(0));
         }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use daemon::mailroom::Mailroom;
-use spool::{FaultyDisk, Hint};
+use spool::FaultyDisk;
 
 use crate::room::{Room, at};
 
@@ -65,7 +65,7 @@ impl Flood {
     fn ask(&mut self) {
         self.room.ask("claude", "codex", "q-1");
         let name = "q-1.yaml".parse().expect("a name");
-        self.mailroom.hint("claude", &name, Hint::Finished);
+        self.mailroom.hint("claude", &name);
     }
 
     fn has_arrived(&self) -> bool {

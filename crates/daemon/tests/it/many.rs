@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use daemon::mailroom::Mailroom;
-use spool::Hint;
 
 use crate::room::{Room, at, at_ms};
 
@@ -35,11 +34,7 @@ fn mail_goes_on_between_the_steps_of_a_sweep() {
         steps += 1;
         if steps == 20 {
             room.ask("claude", "codex", "q-1");
-            mailroom.hint(
-                "claude",
-                &"q-1.yaml".parse().expect("a name"),
-                Hint::Finished,
-            );
+            mailroom.hint("claude", &"q-1.yaml".parse().expect("a name"));
             let pass = mailroom.pass(at(1)).expect("a pass");
             assert_eq!((pass.accepted, mailroom.next_sweep()), (1, round + 1));
         }
@@ -78,11 +73,7 @@ fn a_message_to_an_agent_that_a_step_has_not_reached_is_accepted() {
     room.ask("claude", "crowd-099", "q-1");
     let mut mailroom = Mailroom::open(room.root()).expect("a start").0;
     mailroom.limit_step_time(Duration::ZERO);
-    mailroom.hint(
-        "claude",
-        &"q-1.yaml".parse().expect("a name"),
-        Hint::Finished,
-    );
+    mailroom.hint("claude", &"q-1.yaml".parse().expect("a name"));
     assert_eq!(mailroom.pass(at(1)).expect("a pass").accepted, 1);
     mailroom.finish(at(1)).expect("deliveries");
     assert!(room.path("agents/crowd-099/inbox/q-1.yaml").exists());

@@ -280,7 +280,7 @@ fn an_agent_that_leaves_the_roll_and_comes_back_is_heard_after_the_next_sweep() 
     std::fs::rename(&away, &codex).expect("it comes back");
     room.approve(60);
     let file = spool::FileName::new("review_lgtm.yaml").expect("a name");
-    mailroom.hint("codex", &file, spool::Hint::Finished);
+    mailroom.hint("codex", &file);
     assert!(mailroom.pass(at(61)).expect("a pass").is_empty());
     assert_eq!(turn(&mut mailroom, 63_000).accepted, 1);
 }

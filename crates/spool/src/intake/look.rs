@@ -10,11 +10,7 @@ use crate::root::{Dir, OpenRoot};
 use crate::{Digest, FileName, Now, SpoolError, Stamp};
 use disk::{self, FileKind, OpenMode, Stat};
 
-/// The wait for a file that was created in place and not closed yet, in milliseconds. It may have been linked in
-/// complete, and then nobody ever closes it.
-const MADE_MS: u64 = 2_000;
-/// The wait after each change for a writer that was seen writing but not closing, or that has the file open, in
-/// milliseconds.
+/// The wait after each change for a writer that has the file open, in milliseconds.
 const WRITER_MS: u64 = 30_000;
 /// The quiet time for a file that nobody saw closed and of whose writers the kernel says nothing, in milliseconds.
 const UNKNOWN_MS: u64 = 2_000;
@@ -55,17 +51,6 @@ impl fmt::Display for Unfit {
     }
 }
 
-/// An event of a file that a watcher saw. A hint may be missing or late; it only saves time.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Hint {
-    /// A writer closed it, or it was renamed into the outbox: it is finished, unless another writer has it open.
-    Finished,
-    /// It was created and its writer may still be at work.
-    Created,
-    /// Its writer is at work and has not closed it.
-    Growing,
-}
-
 /// The content of a file, or the reason it was not read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Body {
@@ -103,7 +88,8 @@ pub(super) struct Memory {
     pub(super) first: Option<u64>,
     /// The file at the last look, and since when it has not changed, by the same clock.
     pub(super) still: Option<(Stat, u64)>,
-    pub(super) hint: Option<Hint>,
+    /// A watcher saw a writer close it, or saw it renamed into the outbox: it is finished, unless another writer has it open.
+    pub(super) is_closed: bool,
     /// A writer had it open at an earlier look.
     pub(super) was_open: bool,
     /// The caller wants to see the file again only once it differs from this, or at that time.
@@ -212,7 +198,7 @@ pub(super) fn look(
         Ok(ReadOutcome::Unfinished(readiness)) => Ok(readiness),
         // Whatever the intake concluded about it before is out of date.
         Ok(ReadOutcome::Changed) => {
-            memory.hint = None;
+            memory.is_closed = false;
             memory.still = None;
             Ok(Readiness::Wait(now.mono.saturating_add(rules.quiet_ms)))
         }
@@ -264,7 +250,7 @@ impl Opening<'_> {
 fn readiness_of(writer: Writer, seen: &Stat, memory: &mut Memory, now: Now) -> Option<Readiness> {
     match writer {
         Writer::Absent => None,
-        Writer::Unknown if memory.hint == Some(Hint::Finished) => None,
+        Writer::Unknown if memory.is_closed => None,
         Writer::Present => still_until(seen, memory, WRITER_MS, now).map(Readiness::Open),
         Writer::Unknown => still_until(seen, memory, UNKNOWN_MS, now).map(Readiness::Wait),
     }
@@ -282,13 +268,10 @@ fn wait_until(seen: &Stat, memory: &mut Memory, rules: Rules, now: Now) -> Optio
             return None;
         }
     }
-    let quiet = match memory.hint {
-        Some(Hint::Finished) => return None,
-        Some(Hint::Created) => MADE_MS.max(rules.quiet_ms),
-        Some(Hint::Growing) => WRITER_MS.max(rules.quiet_ms),
-        None => rules.quiet_ms,
-    };
-    still_until(seen, memory, quiet, now)
+    if memory.is_closed {
+        return None;
+    }
+    still_until(seen, memory, rules.quiet_ms, now)
 }
 
 /// Returns until when to leave a file alone so that it was unchanged for this long.

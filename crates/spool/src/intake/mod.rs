@@ -8,7 +8,7 @@ mod look;
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 
 pub use self::listing::OutboxListing;
-pub use self::look::{Body, Hint, Unfit};
+pub use self::look::{Body, Unfit};
 use self::look::{Memory, OPEN_MS, Readiness, Rules};
 use crate::root::Dir;
 use crate::{Entry, FileName, Now, SpoolError, Stamp, View, dirs, layout};
@@ -198,19 +198,31 @@ impl Intake {
         self.beyond.take_if(|listing| !is_known(listing.agent()));
     }
 
-    /// Notes what a watcher saw; ignores a name that is no message's.
-    pub fn hint(&mut self, agent: &str, name: &FileName, hint: Hint) {
+    /// Notes that a watcher saw a file finished: closed by a writer, or renamed into the outbox. Such a hint may be missing or
+    /// late; it only saves time. A name that is no message's is ignored.
+    pub fn hint(&mut self, agent: &str, name: &FileName) {
+        if let Some(file) = self.queue(agent, name) {
+            file.memory.is_closed = true;
+        }
+    }
+
+    /// Looks at a file whose writer came back to it after it was judged.
+    pub fn look_again(&mut self, agent: &str, name: &FileName) {
+        self.queue(agent, name);
+    }
+
+    /// Queues a file, unless it is in the queue or its outbox has no room for it.
+    fn queue(&mut self, agent: &str, name: &FileName) -> Option<&mut File> {
         if !dirs::is_agent_name(agent) || !layout::is_candidate(name) {
-            return;
+            return None;
         }
         let outbox = self.outboxes.entry(agent.to_owned()).or_default();
         let known = outbox.files.contains_key(name);
         if !known && outbox.is_full() {
             outbox.has_more = true;
-            return;
+            return None;
         }
         let file = outbox.files.entry(name.clone()).or_default();
-        file.memory.hint = Some(hint);
         let wake = file.wake.take();
         if let Some(wake) = wake {
             self.sleeping
@@ -219,6 +231,7 @@ impl Intake {
         if wake.is_some() || !known {
             push_back(&mut outbox.queue, &mut self.queued, name.clone());
         }
+        Some(file)
     }
 
     /// Returns the number of files that are queued or sleep until a time.
@@ -236,23 +249,6 @@ impl Intake {
 
     fn file(&self, agent: &str, name: &FileName) -> Option<&File> {
         self.outboxes.get(agent)?.files.get(name)
-    }
-
-    /// Forgets which writers were seen at work: a watcher that lost events may have lost their end as well.
-    pub fn doubt_hints(&mut self, is_doubted: &dyn Fn(&str) -> bool) {
-        let doubted = |(agent, _): &(&String, _)| is_doubted(agent);
-        for (agent, outbox) in self.outboxes.iter_mut().filter(doubted) {
-            for (name, file) in &mut outbox.files {
-                match file.memory.hint {
-                    Some(Hint::Created | Hint::Growing) => file.memory.hint = None,
-                    Some(Hint::Finished) | None => continue,
-                }
-                if let Some(wake) = file.wake.take() {
-                    self.sleeping.remove(&(wake, agent.clone(), name.clone()));
-                    push_back(&mut outbox.queue, &mut self.queued, name.clone());
-                }
-            }
-        }
     }
 
     /// Takes up to `limit` finished files, one from each outbox in turn and the oldest of each first; fewer after 256

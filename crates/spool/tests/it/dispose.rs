@@ -146,9 +146,7 @@ fn a_fresh_file_is_compared_after_it_was_put_away_and_other_bytes_go_back() {
         let now = fresh(&workspace, "agents/claude/outbox/a.yaml");
         let mut daemon =
             Daemon::start(&workspace, Arc::new(FaultyDisk::new(BOOT))).expect("a start");
-        daemon
-            .intake
-            .hint("claude", &name("a.yaml"), spool::Hint::Finished);
+        daemon.intake.hint("claude", &name("a.yaml"));
         let found = daemon
             .intake
             .take(&daemon.spool.view(), now, 1)
@@ -184,9 +182,7 @@ fn a_kill_between_putting_away_and_comparing_still_gives_other_bytes_back() {
         let now = fresh(&workspace, "agents/claude/outbox/a.yaml");
         let disk = Arc::new(FaultyDisk::new(BOOT));
         let mut daemon = Daemon::start(&workspace, Arc::clone(&disk) as _).expect("a start");
-        daemon
-            .intake
-            .hint("claude", &name("a.yaml"), spool::Hint::Finished);
+        daemon.intake.hint("claude", &name("a.yaml"));
         let found = daemon
             .intake
             .take(&daemon.spool.view(), now, 1)
@@ -250,9 +246,7 @@ fn while_it_waits_to_be_put_away_an_original_is_not_looked_at() {
     let mut daemon = Daemon::start(&workspace, Arc::new(FaultyDisk::new(BOOT))).expect("a start");
     assert_eq!(daemon.step(LATER).expect("a step").0, 1);
     assert!(daemon.spool.view().is_judged("claude", &name("a.yaml")));
-    daemon
-        .intake
-        .hint("claude", &name("a.yaml"), spool::Hint::Finished);
+    daemon.intake.hint("claude", &name("a.yaml"));
     assert_eq!(daemon.step(LATER).expect("a step").0, 0);
     drop(daemon);
     // The same after a restart; once the way is free, the file is put away.

@@ -4,7 +4,7 @@ use std::os::unix::fs::symlink;
 use std::sync::Arc;
 use std::time::{Duration, UNIX_EPOCH};
 
-use spool::{Body, Disk, FaultyDisk, Hint, Intake, Now, OutboxFile, Spool, Unfit};
+use spool::{Body, Disk, FaultyDisk, Intake, Now, OutboxFile, Spool, Unfit};
 
 use crate::daemon::{BOOT, LATER, Workspace, name, scan};
 
@@ -152,10 +152,9 @@ fn a_file_from_the_future_is_taken_after_two_equal_looks() {
 fn a_hint_that_it_is_finished_makes_it_ready_at_once() {
     let mut desk = Desk::new(&["claude"]);
     desk.write("claude/outbox/a.yaml", "text", 0);
-    desk.intake.hint("claude", &name("a.yaml"), Hint::Finished);
-    desk.intake.hint("claude", &name(".b.yaml"), Hint::Finished);
-    desk.intake
-        .hint("../claude", &name("b.yaml"), Hint::Finished);
+    desk.intake.hint("claude", &name("a.yaml"));
+    desk.intake.hint("claude", &name(".b.yaml"));
+    desk.intake.hint("../claude", &name("b.yaml"));
     assert_eq!(desk.intake.next_wakeup(), Some(0));
     let found = desk.take_all(at(0));
     assert_eq!(found.len(), 1);
@@ -163,48 +162,6 @@ fn a_hint_that_it_is_finished_makes_it_ready_at_once() {
         found[0].stamp.fresh,
         "a change in the same instant would not show"
     );
-}
-
-#[test]
-fn a_file_whose_writer_is_at_work_needs_two_seconds_of_stillness_or_the_end_of_the_writer() {
-    let mut desk = Desk::new(&["claude"]);
-    desk.write("claude/outbox/a.yaml", "te", 0);
-    desk.write("claude/outbox/b.yaml", "text", 0);
-    desk.intake.hint("claude", &name("a.yaml"), Hint::Created);
-    desk.intake.hint("claude", &name("b.yaml"), Hint::Created);
-    desk.scan();
-    assert!(desk.take(at(1_000)).is_empty());
-    desk.write("claude/outbox/a.yaml", "text", 1_500);
-    desk.intake.hint("claude", &name("a.yaml"), Hint::Finished);
-    assert_eq!(desk.take(at(1_500)), ["a.yaml"]);
-    assert!(desk.take(at(1_999)).is_empty());
-    assert_eq!(desk.take(at(3_000)), ["b.yaml"]);
-}
-
-#[test]
-fn a_writer_that_pauses_in_the_middle_is_waited_for_until_it_closed_the_file() {
-    let mut desk = Desk::new(&["claude"]);
-    desk.write("claude/outbox/a.yaml", "te", 0);
-    desk.intake.hint("claude", &name("a.yaml"), Hint::Growing);
-    assert!(desk.take(at(5_000)).is_empty());
-    desk.write("claude/outbox/a.yaml", "text", 5_500);
-    desk.intake.hint("claude", &name("a.yaml"), Hint::Finished);
-    assert_eq!(desk.take(at(5_500)), ["a.yaml"]);
-}
-
-#[test]
-fn a_writer_that_was_never_seen_to_end_holds_its_file_for_half_a_minute_unless_events_were_lost() {
-    let mut desk = Desk::new(&["claude"]);
-    desk.write("claude/outbox/a.yaml", "text", 0);
-    desk.intake.hint("claude", &name("a.yaml"), Hint::Growing);
-    assert!(desk.take(at(0)).is_empty());
-    assert!(desk.take(at(29_999)).is_empty());
-    assert_eq!(desk.take(at(30_000)), ["a.yaml"]);
-    desk.write("claude/outbox/b.yaml", "text", 40_000);
-    desk.intake.hint("claude", &name("b.yaml"), Hint::Growing);
-    assert!(desk.take(at(41_000)).is_empty());
-    desk.intake.doubt_hints(&|_| true);
-    assert_eq!(desk.take(at(41_000)), ["b.yaml"]);
 }
 
 /// Opens a file for writing, as a writer left it before a start, and dates it.
@@ -248,11 +205,11 @@ fn a_file_that_a_writer_has_open_is_waited_for_without_any_hint() {
 fn a_file_that_its_writer_has_open_is_not_finished_because_another_closed_or_renamed_it() {
     let mut desk = Desk::new(&["claude"]);
     let writer = open(&desk, "claude/outbox/a.yaml", "te", 0);
-    desk.intake.hint("claude", &name("a.yaml"), Hint::Finished);
+    desk.intake.hint("claude", &name("a.yaml"));
     assert!(desk.take(at(100)).is_empty());
     assert!(desk.take(at(20_000)).is_empty());
     drop(writer);
-    desk.intake.hint("claude", &name("a.yaml"), Hint::Finished);
+    desk.intake.hint("claude", &name("a.yaml"));
     let found = desk.take_all(at(20_001));
     assert!(found.len() == 1 && !found[0].may_grow);
 }
@@ -277,8 +234,7 @@ fn a_listing_stops_after_any_name_and_finds_everything_that_was_there() {
     {
         slices += 1;
         if slices == 100 {
-            desk.intake
-                .hint("gemini", &name("hinted.yaml"), Hint::Finished);
+            desk.intake.hint("gemini", &name("hinted.yaml"));
             assert_eq!(desk.take(at(100)), ["hinted.yaml"], "between two slices");
             std::fs::remove_file(desk.workspace.path("agents/gemini/outbox/hinted.yaml"))
                 .expect("the file is put away");
@@ -312,7 +268,7 @@ fn a_crowd_of_files_that_writers_have_open_is_asked_about_in_turn() {
     desk.scan();
     assert_eq!(desk.take(at(ms)), ["q.yaml"], "others do not wait");
     drop(crowd);
-    desk.intake.hint("gemini", &name("7.yaml"), Hint::Finished);
+    desk.intake.hint("gemini", &name("7.yaml"));
     assert!(desk.take(at(ms + 10)).contains(&"7.yaml".to_owned()));
 }
 
@@ -323,8 +279,7 @@ fn a_file_whose_writers_nobody_can_tell_needs_two_seconds_of_stillness() {
     desk.write("claude/outbox/a.yaml", "te", 0);
     desk.write("claude/outbox/old.yaml", "text", -70_000);
     desk.write("claude/outbox/seen.yaml", "text", 0);
-    desk.intake
-        .hint("claude", &name("seen.yaml"), Hint::Finished);
+    desk.intake.hint("claude", &name("seen.yaml"));
     desk.scan();
     let found = desk.take_all(at(QUIET));
     let names: Vec<_> = found.iter().map(|found| found.file.to_string()).collect();
@@ -567,16 +522,12 @@ fn a_mark_is_behind_what_waits_and_before_what_comes_or_waits_again() {
     desk.intake.give_time(&a, at(200).mono);
     take_one(&mut desk);
     assert!(!desk.intake.has_waiting_since(mark));
-    for again in [Hint::Growing, Hint::Finished] {
-        desk.intake.hint("claude", &a.file, again);
-        assert_eq!(
-            (
-                desk.intake.next_wakeup(),
-                desk.intake.has_waiting_since(mark)
-            ),
-            (Some(0), false)
-        );
-    }
+    desk.intake.hint("claude", &a.file);
+    let waits = (
+        desk.intake.next_wakeup(),
+        desk.intake.has_waiting_since(mark),
+    );
+    assert_eq!(waits, (Some(0), false));
 }
 
 #[test]
@@ -589,8 +540,8 @@ fn an_outbox_that_rests_is_left_alone_and_holds_up_no_other() {
     assert!(desk.take(at(299)).is_empty());
     desk.write("codex/outbox/b.yaml", "text", -100);
     desk.write("claude/outbox/c.yaml", "text", -50);
-    desk.intake.hint("codex", &name("b.yaml"), Hint::Finished);
-    desk.intake.hint("claude", &name("c.yaml"), Hint::Finished);
+    desk.intake.hint("codex", &name("b.yaml"));
+    desk.intake.hint("claude", &name("c.yaml"));
     assert_eq!(desk.intake.next_wakeup(), Some(0));
     assert_eq!(desk.take(at(299)), ["b.yaml"]);
     assert_eq!(desk.intake.next_wakeup(), Some(at(300).mono));

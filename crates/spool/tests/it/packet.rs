@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use spool::{FaultyDisk, Hint, Now, PacketRead, Spool};
+use spool::{FaultyDisk, Now, PacketRead, Spool};
 
 use crate::daemon::{BOOT, LATER, Workspace, name};
 
@@ -85,7 +85,7 @@ fn a_packet_that_was_seen_closed_is_whole_at_once_until_it_is_changed_again() {
     let workspace = Workspace::new(&["codex"]);
     let spool = open(&workspace);
     workspace.write(PACKET, "findings: []");
-    spool.hint_packet("findings", &name("a.yaml"), Hint::Finished);
+    spool.hint_packet("findings", &name("a.yaml"));
     let now = Now {
         mono: 0,
         wall: written(&workspace),
@@ -124,7 +124,7 @@ fn a_packet_that_was_seen_closed_and_not_looked_at_is_whole_if_nobody_has_it_ope
             .expect("an answer")
     };
     disk.set(None);
-    spool.note_packet("findings", &name("a.yaml"), Hint::Finished);
+    spool.note_packet("findings", &name("a.yaml"));
     assert_eq!(disk.looks(), 0, "the note costs no call");
     assert!(matches!(read(0), PacketRead::Bytes(_)));
 
@@ -132,14 +132,15 @@ fn a_packet_that_was_seen_closed_and_not_looked_at_is_whole_if_nobody_has_it_ope
         .append(true)
         .open(workspace.path(PACKET))
         .expect("the packet");
-    spool.note_packet("findings", &name("a.yaml"), Hint::Finished);
+    spool.note_packet("findings", &name("a.yaml"));
     assert_eq!(read(0), PacketRead::Open, "a second writer has it open");
     assert_eq!(read(60_000), PacketRead::Open, "however long it pauses");
     drop(writer);
     disk.hide_writers();
-    spool.note_packet("findings", &name("a.yaml"), Hint::Finished);
+    spool.note_packet("findings", &name("a.yaml"));
     assert_eq!(read(0), PacketRead::Growing, "nobody knows");
-    assert!(matches!(read(500), PacketRead::Bytes(_)));
+    assert_eq!(read(2_999), PacketRead::Growing);
+    assert!(matches!(read(3_000), PacketRead::Bytes(_)));
 }
 
 #[test]
@@ -159,13 +160,13 @@ fn a_packet_that_a_writer_has_open_is_not_read_whoever_closed_or_renamed_it() {
             .read_packet(PACKET, 100, None, now)
             .expect("an answer")
     };
-    spool.hint_packet("findings", &name("a.yaml"), Hint::Finished);
+    spool.hint_packet("findings", &name("a.yaml"));
     assert_eq!(read(), PacketRead::Open, "the rename was seen");
     let other = std::fs::File::options()
         .append(true)
         .open(workspace.path(PACKET));
     drop(other.expect("the packet"));
-    spool.hint_packet("findings", &name("a.yaml"), Hint::Finished);
+    spool.hint_packet("findings", &name("a.yaml"));
     assert_eq!(read(), PacketRead::Open, "the close of another was seen");
     std::io::Write::write_all(&mut writer, b"]").expect("its end");
     drop(writer);
@@ -173,7 +174,7 @@ fn a_packet_that_a_writer_has_open_is_not_read_whoever_closed_or_renamed_it() {
 }
 
 #[test]
-fn where_the_kernel_does_not_know_a_writer_that_was_seen_to_begin_may_pause() {
+fn where_the_kernel_does_not_know_a_writer_may_pause_for_three_seconds() {
     let workspace = Workspace::new(&["codex"]);
     let disk = Arc::new(FaultyDisk::new(BOOT));
     let opened = Spool::open(workspace.root(), disk.clone(), &mut |_| Ok(()));
@@ -181,7 +182,6 @@ fn where_the_kernel_does_not_know_a_writer_that_was_seen_to_begin_may_pause() {
     workspace.write(PACKET, "findings: []");
     let written = written(&workspace);
     let at = |age| {
-        spool.hint_packet("findings", &name("a.yaml"), Hint::Created);
         let wall = written + age;
         spool
             .view()

@@ -2,7 +2,7 @@
 
 use std::os::unix::fs::symlink;
 
-use spool::{Body, Hint, Intake, OutboxFile, read_ledger};
+use spool::{Body, Intake, OutboxFile, read_ledger};
 
 use crate::daemon::{BOOT, Workspace, name, run, scan};
 use crate::intake::{Desk, QUIET, at};
@@ -99,7 +99,7 @@ fn a_file_that_cannot_be_read_is_looked_at_less_and_less_often() {
     // What a watcher sees brings it back at once.
     std::fs::remove_file(&outbox).expect("a link");
     std::fs::rename(outbox.with_file_name("aside"), &outbox).expect("an outbox");
-    desk.intake.hint("claude", &name("a.yaml"), Hint::Finished);
+    desk.intake.hint("claude", &name("a.yaml"));
     assert_eq!(desk.take(now), ["a.yaml"]);
 }
 

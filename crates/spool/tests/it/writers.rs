@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::time::{Duration, UNIX_EPOCH};
 
 use proptest::prelude::*;
-use spool::{Body, FaultyDisk, Hint, Intake, Now, OutboxFile, Spool};
+use spool::{Body, FaultyDisk, Intake, Now, OutboxFile, Spool};
 
 use crate::daemon::{BOOT, Workspace, name, scan};
 
@@ -117,10 +117,9 @@ impl<'a> World<'a> {
             .path(&format!("agents/{}/outbox/{file}", AGENTS[place.0]))
     }
 
-    fn hint(&mut self, place: Place, hint: Hint) {
+    fn hint(&mut self, place: Place) {
         if self.is_watched {
-            self.intake
-                .hint(AGENTS[place.0], &name(NAMES[place.1]), hint);
+            self.intake.hint(AGENTS[place.0], &name(NAMES[place.1]));
         }
     }
 
@@ -155,9 +154,7 @@ impl<'a> World<'a> {
                     return;
                 }
                 let mut file = File::create(self.path(place)).expect("a file");
-                self.hint(place, Hint::Created);
                 let bytes = self.write(&mut file);
-                self.hint(place, Hint::Growing);
                 self.entries.insert(
                     place,
                     NamedFile {
@@ -173,7 +170,6 @@ impl<'a> World<'a> {
                 if let Some(file) = &mut entry.writer {
                     let bytes = self.write(file);
                     entry.bytes.extend(bytes);
-                    self.hint(place, Hint::Growing);
                 }
                 self.entries.insert(place, entry);
             }
@@ -187,7 +183,6 @@ impl<'a> World<'a> {
                     let mut file = File::create(self.path(place)).expect("a file");
                     entry.bytes = self.write(&mut file);
                     entry.writer = Some(file);
-                    self.hint(place, Hint::Growing);
                 }
                 self.entries.insert(place, entry);
             }
@@ -197,7 +192,7 @@ impl<'a> World<'a> {
                     .get_mut(&place)
                     .and_then(|entry| entry.writer.take());
                 if closed.is_some() {
-                    self.hint(place, Hint::Finished);
+                    self.hint(place);
                 }
             }
             Deed::Reopen(place) => {
@@ -210,7 +205,6 @@ impl<'a> World<'a> {
                     let entry = self.entries.get_mut(&place).expect("it is closed");
                     entry.bytes.extend(more);
                     entry.writer = Some(file);
-                    self.hint(place, Hint::Growing);
                 }
             }
             Deed::RenameIn(place) => {
@@ -223,7 +217,7 @@ impl<'a> World<'a> {
                         writer: None,
                     },
                 );
-                self.hint(place, Hint::Finished);
+                self.hint(place);
             }
             Deed::LinkIn(place) => {
                 if !self.entries.contains_key(&place) {
@@ -237,7 +231,6 @@ impl<'a> World<'a> {
                             writer: None,
                         },
                     );
-                    self.hint(place, Hint::Created);
                 }
             }
             Deed::Unlink(place) => {
@@ -250,7 +243,7 @@ impl<'a> World<'a> {
                     let entry = self.entries.remove(&place).expect("it is closed");
                     std::fs::rename(self.path(place), self.path((place.0, to))).expect("a rename");
                     self.entries.insert((place.0, to), entry);
-                    self.hint((place.0, to), Hint::Finished);
+                    self.hint((place.0, to));
                 }
             }
             Deed::RenameAway(place) => {

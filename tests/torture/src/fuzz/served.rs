@@ -110,19 +110,19 @@ impl Served {
         }
     }
 
-    /// Passes on an event of an outbox, if a daemon is watching.
-    pub(super) fn hint(&mut self, agent: &str, file: &str, hint: spool::Hint) {
+    /// Passes on that a file of an outbox is finished, if a daemon is watching.
+    pub(super) fn hint(&mut self, agent: &str, file: &str) {
         let name = spool::FileName::new(file).expect("a name");
         if let Some(mailroom) = &mut self.mailroom {
-            mailroom.hint(agent, &name, hint);
+            mailroom.hint(agent, &name);
         }
     }
 
-    /// Passes on an event of a packet.
-    pub(super) fn hint_packet(&mut self, file: &str, hint: spool::Hint) {
+    /// Passes on that a packet is finished.
+    pub(super) fn hint_packet(&mut self, file: &str) {
         let name = spool::FileName::new(file).expect("a name");
         if let Some(mailroom) = &self.mailroom {
-            mailroom.hint_packet(&name, hint);
+            mailroom.hint_packet(&name);
         }
     }
 

@@ -39,7 +39,7 @@ pub(super) const NOISES: [(&str, Make); 26] = [
     ("sparse files of 5 GB", sparse),
     ("files of 256 KiB and one byte", too_large),
     ("messages of 250 KiB", large),
-    ("200 files that grow forever", growing),
+    ("900 files written to without a pause", growing),
     ("directories 60 deep", directories),
     ("symbolic links", links),
     ("FIFOs", fifos),
@@ -189,15 +189,22 @@ fn large(noise: &mut Noise<'_>) {
     }
 }
 
+/// The files begin as whole messages, and are never closed.
 fn growing(noise: &mut Noise<'_>) {
-    let mut files: Vec<File> = (0..200)
-        .filter_map(|_| noise.next().and_then(|path| File::create(path).ok()))
-        .collect();
+    let mut files = Vec::new();
+    while files.len() < 900
+        && let Some(path) = noise.next()
+    {
+        let text = without_packet(noise.number);
+        files.extend(File::create(path).and_then(|mut file| {
+            file.write_all(&text)?;
+            Ok(file)
+        }));
+    }
     while !noise.is_over.load(Ordering::Relaxed) {
         for file in &mut files {
-            let _ = file.write_all(b"# more\n");
+            let _ = file.write_all(b"#");
         }
-        std::thread::sleep(Duration::from_millis(1));
     }
 }
 

@@ -5,7 +5,6 @@ use std::fs::File;
 use std::path::PathBuf;
 
 use settled_tests::seed;
-use spool::Hint;
 
 use super::{Hands, LATE};
 use crate::fuzz::model::{Item, Verdict, Version};
@@ -135,15 +134,10 @@ impl Hands<'_> {
                 .expect("it was just made");
             tree::stamp(&file, at + chrono::TimeDelta::days(400));
         }
-        self.hint(
-            agent,
-            file,
-            if way < 4 {
-                Hint::Finished
-            } else {
-                Hint::Created
-            },
-        );
+        // A link tells no watcher that its file is finished.
+        if way < 4 {
+            self.hint(agent, file);
+        }
         self.note(&format!(
             "{agent} writes {file}, way {way}, {} bytes, {:?}",
             version.bytes.len(),
@@ -153,9 +147,9 @@ impl Hands<'_> {
     }
 
     /// Passes on an event, unless the watcher loses it.
-    fn hint(&mut self, agent: &str, file: &str, hint: Hint) {
+    fn hint(&mut self, agent: &str, file: &str) {
         if self.has_watcher && self.dice.roll(5) > 0 {
-            self.served.hint(agent, file, hint);
+            self.served.hint(agent, file);
         }
     }
 
@@ -191,7 +185,6 @@ impl Hands<'_> {
                 std::fs::hard_link(other, &path).expect("a link");
             }
         }
-        self.hint(from, &file, Hint::Created);
         self.note(&format!("{from} makes {file}, unfit {way}"));
         let verdict = Verdict::Bad;
         let item = self.add(from, &file, Version { verdict, ..version });
@@ -281,12 +274,6 @@ impl Hands<'_> {
         let (head, rest) = whole.bytes.split_at(written);
         let (head, rest) = (head.to_vec(), rest.to_vec());
         let handle = tree::begin(&self.outbox(from, &file), &head, self.served.time.of_day());
-        let hint = if self.dice.roll(2) == 0 {
-            Hint::Created
-        } else {
-            Hint::Growing
-        };
-        self.hint(from, &file, hint);
         self.note(&format!(
             "{from} begins {file}, {written} bytes, and has it open"
         ));
@@ -342,11 +329,6 @@ impl Hands<'_> {
             ..before
         };
         let (agent, file) = (self.items[item].agent, self.items[item].file.clone());
-        let hint = if is_last {
-            Hint::Finished
-        } else {
-            Hint::Growing
-        };
         if version.bytes == before.bytes {
             let last = self.items[item].versions.last_mut().expect("it has one");
             last.from = if is_last {
@@ -362,10 +344,8 @@ impl Hands<'_> {
             drop(self.open.remove(at));
         }
         // A watcher reports only files that are still in the outbox.
-        if self.outbox(agent, &file).exists()
-            && (is_last || !self.items[item].last().bytes.is_empty())
-        {
-            self.hint(agent, &file, hint);
+        if is_last && self.outbox(agent, &file).exists() {
+            self.hint(agent, &file);
         }
         self.note(&format!(
             "{agent} goes on with {file}, to its end: {is_last}"
@@ -402,7 +382,7 @@ impl Hands<'_> {
             &head.bytes,
             self.served.time.of_day(),
         );
-        self.hint(from, &file, Hint::Finished);
+        self.hint(from, &file);
         self.note(&format!(
             "{from} writes {written} bytes of {file} and closes it"
         ));
@@ -435,7 +415,7 @@ impl Hands<'_> {
             ..half.whole
         };
         self.items[half.item].change(now, whole);
-        self.hint(agent, &file, Hint::Finished);
+        self.hint(agent, &file);
         self.note(&format!("{agent} completes {file}"));
     }
 
@@ -485,7 +465,7 @@ impl Hands<'_> {
             &version.bytes,
             self.served.time.of_day(),
         );
-        self.hint(agent, &file, Hint::Finished);
+        self.hint(agent, &file);
         self.note(&format!("{agent} replaces {file}, same id: {is_same_id}"));
         let now = self.now();
         self.items[item].change(now, version);
@@ -565,7 +545,7 @@ impl Hands<'_> {
             tree::rename_in(&path, text.as_bytes(), at);
         }
         if self.has_watcher && self.dice.roll(5) > 0 {
-            self.served.hint_packet(file, Hint::Finished);
+            self.served.hint_packet(file);
         }
         self.packets.push(file.to_owned());
         self.note(&format!("the packet {file}"));

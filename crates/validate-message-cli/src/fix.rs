@@ -54,11 +54,8 @@ fn shown(path: &Path) -> bool {
         return false;
     };
     tell(path, &fixed, "would be fixed");
-    let _ = print::is_lost(&diff::unified(
-        &named(path),
-        &String::from_utf8_lossy(&bytes),
-        &fixed.text,
-    ));
+    let before = String::from_utf8_lossy(&bytes);
+    let _ = diff::is_lost(&named(path), &before, &fixed.text);
     true
 }
 

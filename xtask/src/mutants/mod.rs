@@ -53,13 +53,15 @@ const MEMORY_MAX: u64 = 4 << 30;
 const WHOLE: &str = "settled-tests";
 
 /// The rules as scenarios, and the state each leaves after a start, from a snapshot and after an undone batch.
-const SCENARIOS: [&str; 6] = [
+const SCENARIOS: [&str; 8] = [
     "test",
     "--offline",
     "--package",
     "simulate",
     "--test",
-    "scenarios",
+    "it",
+    "--",
+    "scenarios::",
 ];
 
 /// Returns the command that runs some modules of a package's tests named `it`.

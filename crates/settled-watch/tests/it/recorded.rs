@@ -1,9 +1,6 @@
 //! The screen of a recorded workspace: every view on a wide and on a narrow terminal, against `golden/` (`UPDATE=1`
 //! rewrites it), and the effect of each key.
 
-#[path = "../../../tests/recorded_workspace.rs"]
-mod recorded_workspace;
-#[path = "recorded/states.rs"]
 mod states;
 
 use chrono::TimeDelta;
@@ -20,7 +17,7 @@ use settled_watch::app::{Asked, Filter, ListRow, Pane};
 use settled_watch::{App, Theme, draw};
 use tempfile::TempDir;
 
-use self::recorded_workspace::{at, check, workspace};
+use super::recorded_workspace::{at, check, workspace};
 
 const PLAIN: Theme = Theme { has_colours: false };
 

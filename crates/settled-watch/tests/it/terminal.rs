@@ -1,16 +1,7 @@
 //! The program on a terminal of its own: it follows, handles keys, ends in every way, and restores the terminal.
 
-// Elsewhere there is no `setsid` to start it with.
-#![cfg(target_os = "linux")]
-
-#[path = "../../../tests/pseudo_terminal.rs"]
+#[path = "../../../../tests/pseudo_terminal.rs"]
 mod pseudo_terminal;
-#[path = "../../../tests/recorded_workspace.rs"]
-#[expect(
-    dead_code,
-    reason = "the tests of other files also compare texts with kept ones"
-)]
-mod recorded_workspace;
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{Read as _, Write as _};
@@ -23,7 +14,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, Signal, kill_process};
 use rustix::termios::{LocalModes, tcgetattr};
 
-use self::recorded_workspace::workspace;
+use super::recorded_workspace::workspace;
 
 const ROWS: u16 = 40;
 const COLUMNS: u16 = 130;

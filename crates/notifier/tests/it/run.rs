@@ -1,8 +1,6 @@
 //! The notifier as a whole: the channels that a config names, what a webhook gets, and that only one notifier follows a
 //! workspace.
 
-mod recorded;
-
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpListener;
 use std::path::Path;
@@ -14,7 +12,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 use workspace::config::NotifySection;
 
-use self::recorded::{KEEP, told, workspace};
+use super::recorded::{KEEP, told, workspace};
 
 /// The longest wait before a test gives up.
 const PATIENCE: Duration = Duration::from_secs(60);

@@ -11,8 +11,8 @@ use ratatui::style::{Color, Modifier};
 use settled_watch::app::Pane;
 use settled_watch::{App, Theme};
 
-use super::recorded_workspace::check;
 use super::{GOLDEN, buffer, frame, opened, press, read};
+use crate::recorded_workspace::check;
 
 /// A change of the model, and the sizes in which it is drawn.
 type Case = (&'static str, fn(&mut App), &'static [(u16, u16)]);

@@ -1,8 +1,6 @@
 //! One channel's progress through the notices of a recorded ledger: each is sent once and in order, whenever the
 //! notifier is killed; a failing receiver is tried again later; a daemon that stays away is reported once.
 
-mod recorded;
-
 use std::path::Path;
 
 use chrono::{DateTime, FixedOffset};
@@ -10,7 +8,7 @@ use notifier::{Channel, Lane, LaneError, Step};
 use serde_json::{Value, json};
 use workspace::config::{NotifySection, QuietHours};
 
-use self::recorded::{KEEP, told, workspace};
+use super::recorded::{KEEP, told, workspace};
 
 fn lane(root: &Path, script: &str, section: &NotifySection) -> Lane {
     let channel = Channel::Command(["sh", "-c", script].map(str::to_owned).to_vec());

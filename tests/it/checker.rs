@@ -4,26 +4,26 @@ use std::path::Path;
 
 use settled_tests::mailroom::Mailroom;
 use settled_torture::checker::{Case, check};
-use settled_torture::letters::{self, AGENTS, Letter, Mix};
+use settled_torture::messages::{self, AGENTS, Message, Mix};
 use settled_torture::taker::{Take, take_all};
 
 /// A run without damage.
-fn honest(mix: Mix) -> (Mailroom, Vec<Letter>, Vec<Take>) {
+fn honest(mix: Mix) -> (Mailroom, Vec<Message>, Vec<Take>) {
     let mailroom = Mailroom::new(&AGENTS);
-    let letters = mix.letters(8, 1);
-    for letter in &letters {
-        letters::post(mailroom.root(), letter);
+    let messages = mix.messages(8, 1);
+    for message in &messages {
+        messages::post(mailroom.root(), message);
     }
     mailroom.once();
     let mut takes = Vec::new();
     take_all(mailroom.root(), "codex", &mut takes);
-    (mailroom, letters, takes)
+    (mailroom, messages, takes)
 }
 
-fn wrong(root: &Path, letters: &[Letter], takes: &[Take]) -> Vec<String> {
+fn wrong(root: &Path, messages: &[Message], takes: &[Take]) -> Vec<String> {
     check(&Case {
         root,
-        letters,
+        messages,
         takes,
         may_repeat: false,
     })
@@ -32,24 +32,28 @@ fn wrong(root: &Path, letters: &[Letter], takes: &[Take]) -> Vec<String> {
 #[test]
 fn an_honest_run_of_every_mix_adds_up() {
     for mix in Mix::ALL {
-        let (mailroom, letters, takes) = honest(mix);
-        assert_eq!(wrong(mailroom.root(), &letters, &takes), [""; 0], "{mix:?}");
+        let (mailroom, messages, takes) = honest(mix);
+        assert_eq!(
+            wrong(mailroom.root(), &messages, &takes),
+            [""; 0],
+            "{mix:?}"
+        );
     }
 }
 
 #[test]
 fn every_kind_of_damage_is_seen() {
-    let (mailroom, letters, takes) = honest(Mix::Several);
+    let (mailroom, messages, takes) = honest(Mix::Several);
     let root = mailroom.root();
-    assert!(takes.len() >= 3 && wrong(root, &letters, &takes).is_empty());
+    assert!(takes.len() >= 3 && wrong(root, &messages, &takes).is_empty());
 
-    let lost = wrong(root, &letters, &takes[1..]);
+    let lost = wrong(root, &messages, &takes[1..]);
     assert!(
         lost.iter().any(|what| what.contains("0 times, expected 1")),
         "{lost:?}"
     );
     let twice = [&takes[..], &takes[..1]].concat();
-    let twice = wrong(root, &letters, &twice);
+    let twice = wrong(root, &messages, &twice);
     assert!(
         twice
             .iter()
@@ -58,14 +62,14 @@ fn every_kind_of_damage_is_seen() {
     );
     let mut partial = takes.clone();
     partial[0].bytes.pop();
-    let partial = wrong(root, &letters, &partial);
+    let partial = wrong(root, &messages, &partial);
     assert!(
         partial
             .iter()
             .any(|what| what.contains("that no record names")),
         "{partial:?}"
     );
-    let unwritten = wrong(root, &letters[1..], &takes);
+    let unwritten = wrong(root, &messages[1..], &takes);
     assert!(
         unwritten
             .iter()
@@ -74,16 +78,16 @@ fn every_kind_of_damage_is_seen() {
     );
 
     let sent = mailroom
-        .agent(letters[0].from, "sent")
-        .join(&letters[0].file);
+        .agent(messages[0].from, "sent")
+        .join(&messages[0].file);
     std::fs::remove_file(sent).expect("it was put away");
-    let gone = wrong(root, &letters, &takes);
+    let gone = wrong(root, &messages, &takes);
     assert!(
         gone.iter().any(|what| what.starts_with("sent/")),
         "{gone:?}"
     );
     std::fs::write(mailroom.agent("codex", "inbox").join(".settled-9.tmp"), "x").expect("a file");
-    let left = wrong(root, &letters, &takes);
+    let left = wrong(root, &messages, &takes);
     assert!(
         left.iter()
             .any(|what| what.contains("is left in codex/inbox")),
@@ -93,11 +97,11 @@ fn every_kind_of_damage_is_seen() {
 
 #[test]
 fn a_changed_ledger_is_seen() {
-    let (mailroom, letters, takes) = honest(Mix::Notes);
+    let (mailroom, messages, takes) = honest(Mix::Notes);
     let segment = settled_tests::list(mailroom.root().join(".settled/ledger")).remove(0);
     let text = settled_tests::read(&segment);
     settled_tests::write(&segment, &text.replacen("accepted", "refused.", 1));
-    let changed = wrong(mailroom.root(), &letters, &takes);
+    let changed = wrong(mailroom.root(), &messages, &takes);
     assert!(
         changed
             .iter()

@@ -7,7 +7,7 @@ use settled_torture::checker;
 use settled_torture::crash::scene::Scene;
 use settled_torture::crash::storm::storm;
 use settled_torture::crash::sweep::{Form, Tally, sweep};
-use settled_torture::letters::Mix;
+use settled_torture::messages::Mix;
 
 fn swept(scenes: &[Scene], form: Form) -> Tally {
     let mut tally = Tally::default();

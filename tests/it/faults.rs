@@ -1,7 +1,7 @@
 //! The short form of `cargo xtask faults`: every failing call of the daemon.
 
 use settled_torture::faults::{Campaign, Extent, Scene};
-use settled_torture::letters::Mix;
+use settled_torture::messages::Mix;
 
 #[test]
 fn no_failing_call_loses_doubles_or_refuses_anything() {

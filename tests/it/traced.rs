@@ -3,14 +3,14 @@
 use std::os::unix::process::ExitStatusExt as _;
 
 use settled_tests::mailroom::Mailroom;
-use settled_torture::letters::{self, AGENTS, Mix};
+use settled_torture::messages::{self, AGENTS, Mix};
 use settled_torture::traced::{self, Inject, Strike};
 
 /// A workspace with mail in its outboxes, and the arguments that serve it once.
 fn prepared() -> (Mailroom, [String; 3]) {
     let mailroom = Mailroom::new(&AGENTS);
-    for letter in Mix::Notes.letters(2, 1) {
-        letters::post(mailroom.root(), &letter);
+    for message in Mix::Notes.messages(2, 1) {
+        messages::post(mailroom.root(), &message);
     }
     let args = [
         "serve".to_owned(),

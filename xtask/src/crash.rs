@@ -7,7 +7,7 @@ use clap::Args as ClapArgs;
 use settled_torture::crash::scene::Scene;
 use settled_torture::crash::storm::{self, Damage};
 use settled_torture::crash::sweep::{self, Form, Tally};
-use settled_torture::letters::Mix;
+use settled_torture::messages::Mix;
 
 /// Kill the daemon at every system call, and at random under load; check what is left
 #[derive(Debug, ClapArgs)]
@@ -41,8 +41,8 @@ fn form(args: &Args) -> Form {
     }
 }
 
-/// The letters of each mix.
-const LETTERS: usize = 6;
+/// The messages of each mix.
+const MESSAGES: usize = 6;
 
 /// The trials or kills between two lines of progress.
 const PROGRESS: usize = 100;
@@ -56,7 +56,7 @@ pub(crate) fn run(args: &Args) -> bool {
     };
     let mut scenes: Vec<Scene> = Mix::ALL
         .iter()
-        .map(|mix| Scene::of_mix(*mix, LETTERS))
+        .map(|mix| Scene::of_mix(*mix, MESSAGES))
         .collect();
     scenes.extend(Scene::of_review());
     scenes.retain(|scene| is_asked(&scene.name));

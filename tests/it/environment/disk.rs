@@ -6,29 +6,29 @@ use std::process::Command;
 
 use settled_tests::wait;
 use settled_torture::faults::{Errno, Fault, Serving, Span, serve, striking};
-use settled_torture::letters::{Mix, post as post_one};
+use settled_torture::messages::{Mix, post as post_one};
 
 use super::{Mount, adds_up, arrived, cleared, mailroom, once, post, run};
 
-/// Writes letters outside the outboxes, fills the disk, and moves them into their outboxes.
+/// Writes messages outside the outboxes, fills the disk, and moves them into their outboxes.
 fn post_onto_full_disk(
     mount: &Mount,
     root: &std::path::Path,
-) -> Vec<settled_torture::letters::Letter> {
+) -> Vec<settled_torture::messages::Message> {
     // So small that the disk has no page left for their ledger records.
-    let letters = Mix::Notes.letters(6, 2);
-    let stage = |letter: &settled_torture::letters::Letter| mount.path().join(&letter.file);
-    letters
+    let messages = Mix::Notes.messages(6, 2);
+    let stage = |message: &settled_torture::messages::Message| mount.path().join(&message.file);
+    messages
         .iter()
-        .for_each(|letter| settled_tests::write(stage(letter), &letter.text));
+        .for_each(|message| settled_tests::write(stage(message), &message.text));
     let mut filler = File::create(mount.path().join("filler")).expect("a file");
     while filler.write_all(&[1; 4096]).is_ok() {}
-    for letter in &letters {
-        let outbox = root.join("agents").join(letter.from).join("outbox");
-        std::fs::rename(stage(letter), outbox.join(&letter.file))
+    for message in &messages {
+        let outbox = root.join("agents").join(message.from).join("outbox");
+        std::fs::rename(stage(message), outbox.join(&message.file))
             .expect("a rename needs no room here");
     }
-    letters
+    messages
 }
 
 #[test]
@@ -36,24 +36,24 @@ fn a_full_disk_is_waited_out_and_nothing_is_lost() {
     let mount = Mount::of_kib(1024);
     let root = mount.mailroom();
     let serving = Serving::at(&root);
-    let mut letters = post(&root, Mix::Notes, 3, 1);
+    let mut messages = post(&root, Mix::Notes, 3, 1);
     cleared(&root);
-    letters.extend(post_onto_full_disk(&mount, &root));
+    messages.extend(post_onto_full_disk(&mount, &root));
     serving.says("cannot write the ledger; nothing is lost, will retry");
     serving.says("No space left on device");
     std::fs::remove_file(mount.path().join("filler")).expect("room again");
     cleared(&root);
-    letters.extend(post(&root, Mix::Several, 4, 3));
+    messages.extend(post(&root, Mix::Several, 4, 3));
     cleared(&root);
     assert_eq!(serving.terminate().0, Some(0));
-    adds_up(&root, &letters);
+    adds_up(&root, &messages);
 }
 
 #[test]
 fn a_full_disk_ends_serve_once_with_exit_code_9() {
     let mount = Mount::of_kib(1024);
     let root = mount.mailroom();
-    let letters = post_onto_full_disk(&mount, &root);
+    let messages = post_onto_full_disk(&mount, &root);
     let (code, said) = once(&root);
     assert_eq!(code, Some(9), "{said}");
     assert!(
@@ -62,14 +62,14 @@ fn a_full_disk_ends_serve_once_with_exit_code_9() {
     );
     std::fs::remove_file(mount.path().join("filler")).expect("room again");
     assert_eq!(once(&root).0, Some(0));
-    adds_up(&root, &letters);
+    adds_up(&root, &messages);
 }
 
 #[test]
 fn a_limit_on_the_size_of_files_is_like_a_full_disk() {
     let mailroom = mailroom();
     let root = mailroom.root();
-    let letters = post(root, Mix::Notes, 6, 1);
+    let messages = post(root, Mix::Notes, 6, 1);
     let limited = |commands: &[&str]| {
         let mut shell = Command::new("bash");
         shell.args(["-c", "ulimit -f 3; exec \"$0\" \"$@\""]);
@@ -85,14 +85,14 @@ fn a_limit_on_the_size_of_files_is_like_a_full_disk() {
     serving.says("cannot write the ledger; nothing is lost, will retry");
     assert_eq!(serving.terminate().0, Some(0));
     assert_eq!(once(root).0, Some(0));
-    adds_up(root, &letters);
+    adds_up(root, &messages);
 }
 
 #[test]
 fn a_root_on_a_read_only_file_system_is_not_served() {
     let mount = Mount::of_kib(1024);
     let root = mount.mailroom();
-    let letters = post(&root, Mix::Notes, 2, 1);
+    let messages = post(&root, Mix::Notes, 2, 1);
     let path = mount.path().display().to_string();
     run("mount", &["-o", "remount,ro", &path]);
     let (code, said) = once(&root);
@@ -103,7 +103,7 @@ fn a_root_on_a_read_only_file_system_is_not_served() {
     );
     run("mount", &["-o", "remount,rw", &path]);
     assert_eq!(once(&root).0, Some(0));
-    adds_up(&root, &letters);
+    adds_up(&root, &messages);
 }
 
 /// As after a disk error: the journal ends, what was not synced is gone, and every write fails.
@@ -112,7 +112,7 @@ fn a_file_system_that_gives_up_stops_the_daemon_and_loses_nothing() {
     let mount = Mount::of_ext4();
     let root = mount.mailroom();
     let serving = Serving::at(&root);
-    let letters = post(&root, Mix::Notes, 6, 1);
+    let messages = post(&root, Mix::Notes, 6, 1);
     cleared(&root);
     // Within a second, so that the daemon has something to sync.
     let path = mount.path().display().to_string();
@@ -126,7 +126,7 @@ fn a_file_system_that_gives_up_stops_the_daemon_and_loses_nothing() {
     mount.detach_and_repair();
     mount.attach();
     assert_eq!(once(&root).0, Some(0));
-    adds_up(&root, &letters);
+    adds_up(&root, &messages);
 }
 
 /// The kernel does not remount a file system read-only while a file on it is open for writing. It does so after a disk
@@ -146,9 +146,9 @@ fn a_disk_that_turns_read_only_stops_the_daemon() {
     let serving = Serving::start(root, serve(&words, root));
     serving.says("serving");
     // Only one, since several may reach the ledger in several writes.
-    let mut letters = post(root, Mix::Notes, 1, 1);
+    let mut messages = post(root, Mix::Notes, 1, 1);
     cleared(root);
-    letters.extend(post(root, Mix::Notes, 2, 2));
+    messages.extend(post(root, Mix::Notes, 2, 2));
     let (code, said) = serving.ended();
     assert_eq!(code, Some(1), "{said}");
     assert!(
@@ -157,7 +157,7 @@ fn a_disk_that_turns_read_only_stops_the_daemon() {
     );
     assert!(said.contains("  try: settled serve"), "{said}");
     assert_eq!(once(root).0, Some(0));
-    adds_up(root, &letters);
+    adds_up(root, &messages);
 }
 
 #[test]
@@ -190,20 +190,20 @@ fn waited_out(fault: &Fault) {
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     let serving = Serving::start(root, serve(&words, root));
     serving.says("serving");
-    let mut letters = Vec::new();
+    let mut messages = Vec::new();
     for lot in 1..6 {
-        letters.extend(post(root, Mix::Notes, 3, lot));
+        messages.extend(post(root, Mix::Notes, 3, lot));
         cleared(root);
     }
     // The daemon retries one mailbox later while the others go on, so an outbox may be empty before.
-    arrived(root, &letters);
+    arrived(root, &messages);
     let (code, said) = serving.terminate();
     assert_eq!(code, Some(0), "{fault}\n{said}");
     assert!(
         said.contains(&format!("os error {}", fault.errno.number())),
         "{fault} was not met\n{said}"
     );
-    adds_up(root, &letters);
+    adds_up(root, &messages);
 }
 
 #[test]
@@ -214,11 +214,11 @@ fn no_room_in_the_directory_for_temporary_files_is_of_no_matter() {
     command.env("TMPDIR", "/nonexistent");
     let serving = Serving::start(root, command);
     serving.says("serving");
-    let letters = Mix::Several.letters(4, 1);
-    letters.iter().for_each(|letter| post_one(root, letter));
+    let messages = Mix::Several.messages(4, 1);
+    messages.iter().for_each(|message| post_one(root, message));
     cleared(root);
     assert_eq!(serving.terminate().0, Some(0));
-    adds_up(root, &letters);
+    adds_up(root, &messages);
 }
 
 #[test]

@@ -4,7 +4,7 @@ use std::fs::File;
 
 use rustix::process::Signal;
 use settled_torture::faults::{Errno, Fault, Serving, Span, serve, striking};
-use settled_torture::letters::Mix;
+use settled_torture::messages::Mix;
 
 use super::{adds_up, cleared, mailroom, post};
 
@@ -24,10 +24,10 @@ fn without_events(call: &'static str, errno: Errno, says: &str) {
     let serving = Serving::start(root, serve(&words, root));
     serving.says("serving");
     serving.says(says);
-    let letters = post(root, Mix::Several, 8, 1);
+    let messages = post(root, Mix::Several, 8, 1);
     cleared(root);
     assert_eq!(serving.terminate().0, Some(0));
-    adds_up(root, &letters);
+    adds_up(root, &messages);
 }
 
 #[test]
@@ -53,10 +53,10 @@ fn an_overflow_of_the_event_queue_loses_nothing() {
     let mailroom = mailroom();
     let root = mailroom.root();
     let serving = Serving::at(root);
-    let mut letters = post(root, Mix::Notes, 3, 1);
+    let mut messages = post(root, Mix::Notes, 3, 1);
     cleared(root);
     serving.signal(Signal::STOP);
-    letters.extend(post(root, Mix::Notes, 5, 2));
+    messages.extend(post(root, Mix::Notes, 5, 2));
     let queue = settled_tests::read("/proc/sys/fs/inotify/max_queued_events");
     let queue: usize = queue.trim().parse().expect("a number");
     let noise = mailroom.agent("claude", "outbox").join(".noise");
@@ -66,9 +66,9 @@ fn an_overflow_of_the_event_queue_loses_nothing() {
         std::fs::remove_file(&noise).expect("the file");
     }
     // The queue has overflowed and reports none of these.
-    letters.extend(post(root, Mix::Notes, 10, 3));
+    messages.extend(post(root, Mix::Notes, 10, 3));
     serving.signal(Signal::CONT);
     cleared(root);
     assert_eq!(serving.terminate().0, Some(0));
-    adds_up(root, &letters);
+    adds_up(root, &messages);
 }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use settled_tests::{ledger::digest, list};
 use settled_torture::faults::Serving;
-use settled_torture::letters::Mix;
+use settled_torture::messages::Mix;
 
 use super::{adds_up, cleared, mailroom, once, post};
 
@@ -143,10 +143,10 @@ fn stops_when(change: impl FnOnce(&Path), undo: impl FnOnce(&Path), says: &str) 
     let mailroom = mailroom();
     let root = mailroom.root();
     let serving = Serving::at(root);
-    let mut letters = post(root, Mix::Notes, 3, 1);
+    let mut messages = post(root, Mix::Notes, 3, 1);
     cleared(root);
     change(root);
-    letters.extend(post(root, Mix::Notes, 3, 2));
+    messages.extend(post(root, Mix::Notes, 3, 2));
     let (code, said) = serving.ended();
     assert_eq!(code, Some(6), "{said}");
     assert!(
@@ -155,7 +155,7 @@ fn stops_when(change: impl FnOnce(&Path), undo: impl FnOnce(&Path), says: &str) 
     );
     undo(root);
     assert_eq!(once(root).0, Some(0));
-    adds_up(root, &letters);
+    adds_up(root, &messages);
 }
 
 #[test]

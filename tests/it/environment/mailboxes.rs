@@ -5,7 +5,7 @@ use std::path::Path;
 
 use settled_tests::{names, wait};
 use settled_torture::faults::Serving;
-use settled_torture::letters::{Letter, Mix};
+use settled_torture::messages::{Message, Mix};
 
 use super::{adds_up, cleared, mailroom, once, post};
 
@@ -41,14 +41,14 @@ fn waits(path: &str, how: Change, says: &str) {
     let mailroom = mailroom();
     let root = mailroom.root();
     let serving = Serving::at(root);
-    let mut letters = post(root, Mix::Requests, 2, 1);
+    let mut messages = post(root, Mix::Requests, 2, 1);
     cleared(root);
     let elsewhere = change(root, path, how);
     // Without an outbox its owner cannot post.
     let can_post =
         root.join("agents/claude/outbox").is_dir() && !path.starts_with("agents/claude/outbox");
     if can_post && path != "agents/claude" {
-        letters.extend(post(root, Mix::Requests, 2, 2));
+        messages.extend(post(root, Mix::Requests, 2, 2));
     }
     serving.says(says);
     assert_eq!(
@@ -57,16 +57,16 @@ fn waits(path: &str, how: Change, says: &str) {
         "{path}, {how:?}: something was written elsewhere"
     );
     undo(root, path, how);
-    letters.extend(post(root, Mix::Requests, 2, 3));
+    messages.extend(post(root, Mix::Requests, 2, 3));
     cleared(root);
-    settled(root, &letters);
+    settled(root, &messages);
     let (code, said) = serving.terminate();
     assert_eq!(code, Some(0), "{path}, {how:?}: {said}");
-    adds_up(root, &letters);
+    adds_up(root, &messages);
 }
 
 /// Waits until every delivery to codex and its briefs are there.
-fn settled(root: &Path, letters: &[Letter]) {
+fn settled(root: &Path, messages: &[Message]) {
     for place in ["agents/codex/inbox", "packets/briefs"] {
         let place = root.join(place);
         let shown = || {
@@ -76,8 +76,8 @@ fn settled(root: &Path, letters: &[Letter]) {
                 .count()
         };
         wait::until(
-            &format!("{} files in {}", letters.len(), place.display()),
-            || shown() == letters.len(),
+            &format!("{} files in {}", messages.len(), place.display()),
+            || shown() == messages.len(),
         );
     }
 }
@@ -130,11 +130,11 @@ fn a_mailbox_that_is_removed_is_made_again() {
         if root.join(path).exists() {
             std::fs::remove_dir_all(root.join(path)).expect("a directory to remove");
         }
-        let letters = post(root, Mix::Requests, 2, 1);
+        let messages = post(root, Mix::Requests, 2, 1);
         cleared(root);
-        settled(root, &letters);
+        settled(root, &messages);
         assert_eq!(serving.terminate().0, Some(0));
-        adds_up(root, &letters);
+        adds_up(root, &messages);
     }
 }
 
@@ -146,21 +146,21 @@ fn an_outbox_that_is_removed_and_made_again_is_served_again() {
     let outbox = mailroom.agent("claude", "outbox");
     std::fs::remove_dir(&outbox).expect("an empty outbox");
     // Other mailboxes go on.
-    let mut letters: Vec<Letter> = Mix::Notes.letters(4, 1);
-    letters.retain(|letter| letter.from == "codex");
-    letters
+    let mut messages: Vec<Message> = Mix::Notes.messages(4, 1);
+    messages.retain(|message| message.from == "codex");
+    messages
         .iter()
-        .for_each(|letter| settled_torture::letters::post(root, letter));
+        .for_each(|message| settled_torture::messages::post(root, message));
     cleared(root);
     assert!(
         !outbox.exists(),
         "owning an outbox proves the sender: the daemon makes none"
     );
     std::fs::create_dir(&outbox).expect("an outbox");
-    letters.extend(post(root, Mix::Notes, 4, 2));
+    messages.extend(post(root, Mix::Notes, 4, 2));
     cleared(root);
     assert_eq!(serving.terminate().0, Some(0));
-    adds_up(root, &letters);
+    adds_up(root, &messages);
 }
 
 #[test]
@@ -168,7 +168,7 @@ fn a_workspace_that_is_moved_away_is_served_no_longer() {
     let mailroom = mailroom();
     let root = mailroom.root();
     let serving = Serving::at(root);
-    let letters = post(root, Mix::Notes, 3, 1);
+    let messages = post(root, Mix::Notes, 3, 1);
     cleared(root);
     let aside = root.with_extension("aside");
     std::fs::rename(root, &aside).expect("a rename");
@@ -180,7 +180,7 @@ fn a_workspace_that_is_moved_away_is_served_no_longer() {
     );
     assert!(!root.exists(), "something was made where it was");
     assert_eq!(once(&aside).0, Some(0));
-    adds_up(&aside, &letters);
+    adds_up(&aside, &messages);
 }
 
 #[test]
@@ -189,11 +189,11 @@ fn a_mailbox_that_became_a_link_makes_no_failure_of_the_end() {
     let root = mailroom.root();
     let elsewhere = settled_tests::scratch();
     let serving = Serving::at(root);
-    let mut letters: Vec<Letter> = Mix::Notes.letters(6, 1);
-    letters.retain(|letter| letter.to == "codex");
-    letters
+    let mut messages: Vec<Message> = Mix::Notes.messages(6, 1);
+    messages.retain(|message| message.to == "codex");
+    messages
         .iter()
-        .for_each(|letter| settled_torture::letters::post(root, letter));
+        .for_each(|message| settled_torture::messages::post(root, message));
     cleared(root);
     // Files just made there are not durable yet, and cannot become so now.
     let inbox = mailroom.agent("codex", "inbox");
@@ -203,5 +203,5 @@ fn a_mailbox_that_became_a_link_makes_no_failure_of_the_end() {
     assert_eq!(code, Some(0), "{said}");
     std::fs::remove_file(&inbox).expect("a link");
     std::fs::rename(inbox.with_extension("aside"), &inbox).expect("a rename");
-    adds_up(root, &letters);
+    adds_up(root, &messages);
 }

@@ -13,15 +13,15 @@ use std::process::Command;
 use settled_tests::mailroom::Mailroom;
 use settled_tests::{names, wait};
 use settled_torture::checker::{Case, check};
-use settled_torture::letters::{self, AGENTS, Letter, Mix};
+use settled_torture::messages::{self, AGENTS, Message, Mix};
 
-/// Writes `count` letters.
-fn post(root: &Path, mix: Mix, count: usize, lot: u64) -> Vec<Letter> {
-    let letters = mix.letters(count, lot);
-    letters
+/// Writes `count` messages.
+fn post(root: &Path, mix: Mix, count: usize, lot: u64) -> Vec<Message> {
+    let messages = mix.messages(count, lot);
+    messages
         .iter()
-        .for_each(|letter| letters::post(root, letter));
-    letters
+        .for_each(|message| messages::post(root, message));
+    messages
 }
 
 /// Waits until every outbox is empty, so that everything is judged and put away.
@@ -36,23 +36,25 @@ fn cleared(root: &Path) {
 
 /// The errors among the arrivals: everything should arrive once and complete, and nothing should be refused that is
 /// correct.
-fn wrong(root: &Path, letters: &[Letter]) -> Vec<String> {
+fn wrong(root: &Path, messages: &[Message]) -> Vec<String> {
     check(&Case {
         root,
-        letters,
+        messages,
         takes: &[],
         may_repeat: false,
     })
 }
 
-fn adds_up(root: &Path, letters: &[Letter]) {
-    let wrong = wrong(root, letters);
+fn adds_up(root: &Path, messages: &[Message]) {
+    let wrong = wrong(root, messages);
     assert!(wrong.is_empty(), "{wrong:#?}");
 }
 
 /// Waits until everything arrived.
-fn arrived(root: &Path, letters: &[Letter]) {
-    wait::until("every letter to arrive", || wrong(root, letters).is_empty());
+fn arrived(root: &Path, messages: &[Message]) {
+    wait::until("every message to arrive", || {
+        wrong(root, messages).is_empty()
+    });
 }
 
 /// A workspace with its agents.

@@ -10,7 +10,7 @@ use rustix::process::Signal;
 use settled_tests::mailroom::Mailroom;
 use settled_tests::wait;
 use settled_torture::faults::{Errno, Fault, Serving, Span, serve, striking};
-use settled_torture::letters::Mix;
+use settled_torture::messages::Mix;
 
 use super::{adds_up, cleared, mailroom, once, post, run};
 
@@ -43,10 +43,10 @@ fn a_second_daemon_is_kept_out_by_whatever_path_it_comes() {
             "{said}"
         );
     }
-    let letters = post(root, Mix::Several, 4, 1);
+    let messages = post(root, Mix::Several, 4, 1);
     cleared(root);
     assert_eq!(serving.terminate().0, Some(0));
-    adds_up(root, &letters);
+    adds_up(root, &messages);
 }
 
 #[test]
@@ -60,10 +60,10 @@ fn removing_the_lock_file_lets_no_second_daemon_in() {
     assert_eq!(code, Some(9), "{said}");
     std::fs::write(root.join(".settled/lock"), lock)
         .expect("the number, for this test to find the process");
-    let letters = post(root, Mix::Notes, 3, 1);
+    let messages = post(root, Mix::Notes, 3, 1);
     cleared(root);
     assert_eq!(serving.terminate().0, Some(0));
-    adds_up(root, &letters);
+    adds_up(root, &messages);
 }
 
 #[test]
@@ -81,7 +81,7 @@ fn a_config_that_is_no_regular_file_is_waited_for_by_nobody() {
     pipe();
     serving.hang_up();
     serving.says(says);
-    let letters = post(root, Mix::Notes, 2, 1);
+    let messages = post(root, Mix::Notes, 2, 1);
     cleared(root);
     assert_eq!(serving.terminate().0, Some(0));
     let (code, said) = once(root);
@@ -96,7 +96,7 @@ fn a_config_that_is_no_regular_file_is_waited_for_by_nobody() {
     settled_tests::write(root.join("elsewhere.toml"), "[rounds]\nmax = 3\n");
     std::os::unix::fs::symlink("elsewhere.toml", &config).expect("a link");
     assert_eq!(once(root).0, Some(0), "a file behind a link");
-    adds_up(root, &letters);
+    adds_up(root, &messages);
 }
 
 #[test]
@@ -152,7 +152,7 @@ fn full_pipe() -> (PipeReader, PipeWriter) {
 fn delivers(mailroom: &Mailroom, command: &mut Command) {
     let root = mailroom.root();
     let mut child = command.spawn().expect("it can be started");
-    // Three letters without a repeated one, since either of two equal ones may be read first.
+    // Three messages without a repeated one, since either of two equal ones may be read first.
     let lot: Vec<_> = (1..4)
         .flat_map(|lot| post(root, Mix::Several, 3, lot))
         .collect();
@@ -188,7 +188,7 @@ fn a_signal_during_a_stuck_call_ends_the_daemon_after_it() {
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     let serving = Serving::start(root, serve(&words, root));
     serving.says("serving");
-    let letters = post(root, Mix::Notes, 2, 1);
+    let messages = post(root, Mix::Notes, 2, 1);
     let ledger = root.join(".settled/ledger/00000000000000000001.jsonl");
     wait::until("the batch to be written", || {
         ledger.metadata().is_ok_and(|data| data.len() > 0)
@@ -197,7 +197,7 @@ fn a_signal_during_a_stuck_call_ends_the_daemon_after_it() {
     assert_eq!(code, Some(0), "{said}");
     assert!(said.contains("stopping"), "{said}");
     assert_eq!(once(root).0, Some(0));
-    adds_up(root, &letters);
+    adds_up(root, &messages);
 }
 
 /// The limit with which a daemon can do everything.
@@ -210,12 +210,12 @@ fn eighty_open_files_are_enough_beside_snapshots_of_thousands_of_records() {
     let config = "[limits]\nmessages_per_hour = 10000\n[ledger]\nsnapshot_records = 20\n";
     settled_tests::write(root.join("settled.toml"), config);
     let limit = format!("--nofile={FILES}");
-    let mut letters = Vec::new();
+    let mut messages = Vec::new();
     for lots in [1..9, 9..11] {
         let serving = Serving::start(root, serve(&["prlimit", &limit], root));
         serving.says("serving");
         for lot in lots {
-            letters.extend(post(root, Mix::Notes, 200, lot));
+            messages.extend(post(root, Mix::Notes, 200, lot));
             cleared(root);
         }
         let (code, said) = serving.terminate();
@@ -224,14 +224,14 @@ fn eighty_open_files_are_enough_beside_snapshots_of_thousands_of_records() {
         assert!(!said.contains("could not make a snapshot"), "{said}");
         assert!(!said.contains("Too many open files"), "{said}");
     }
-    adds_up(root, &letters);
+    adds_up(root, &messages);
 }
 
 #[test]
 fn too_few_open_files_stop_the_daemon_at_its_start() {
     let mailroom = mailroom();
     let root = mailroom.root();
-    let letters = post(root, Mix::Notes, 2, 1);
+    let messages = post(root, Mix::Notes, 2, 1);
     // From too few files for its runtime to too few for a snapshot.
     for files in [6, 10, 16, 22, 32, 64, FILES - 1] {
         let limit = format!("--nofile={files}");
@@ -245,7 +245,7 @@ fn too_few_open_files_stop_the_daemon_at_its_start() {
         );
     }
     assert_eq!(once(root).0, Some(0));
-    adds_up(root, &letters);
+    adds_up(root, &messages);
 }
 
 /// A workspace that belongs to another user, who serves it.
@@ -297,10 +297,10 @@ fn permissions_taken_away_and_given_back_are_waited_out() {
         if directory.is_empty() {
             serving.says("cannot read this and will retry");
         }
-        let letters = Mix::Requests.letters(2, 1);
-        letters
+        let messages = Mix::Requests.messages(2, 1);
+        messages
             .iter()
-            .for_each(|letter| settled_torture::letters::post(root, letter));
+            .for_each(|message| settled_torture::messages::post(root, message));
         settled_tests::list(mailroom.agent("claude", "outbox"))
             .iter()
             .for_each(|file| give(file));
@@ -315,7 +315,7 @@ fn permissions_taken_away_and_given_back_are_waited_out() {
             settled_tests::names(mailroom.agent("codex", "inbox")).len() == 2
         });
         assert_eq!(serving.terminate().0, Some(0), "{directory}");
-        adds_up(root, &letters);
+        adds_up(root, &messages);
     }
 }
 
@@ -327,10 +327,10 @@ fn a_mailbox_that_may_not_be_written_is_told_with_its_fix_until_it_is_fixed() {
     serving.says("serving");
     let inbox = mailroom.agent("codex", "inbox");
     allow(&inbox, 0o555);
-    let letters = Mix::Requests.letters(1, 1);
-    let letter = &letters[0];
-    settled_torture::letters::post(root, letter);
-    give(&mailroom.agent("claude", "outbox").join(&letter.file));
+    let messages = Mix::Requests.messages(1, 1);
+    let message = &messages[0];
+    settled_torture::messages::post(root, message);
+    give(&mailroom.agent("claude", "outbox").join(&message.file));
     serving.says("cannot write to a mailbox; will retry");
     let alerts = || mailroom.status()["alerts"].clone();
     wait::until("the status to tell", || alerts()[0]["kind"] == "unwritable");
@@ -364,17 +364,17 @@ fn a_mailbox_that_may_not_be_written_is_told_with_its_fix_until_it_is_fixed() {
     assert_eq!(code, Some(0), "{said}");
     let lines = said.matches("cannot write to a mailbox").count();
     assert_eq!(lines, 1, "told once, however often it was tried: {said}");
-    adds_up(root, &letters);
+    adds_up(root, &messages);
 }
 
 #[test]
 fn a_file_that_may_not_be_read_is_no_ones_refusal() {
     let mailroom = of_nobody();
     let root = mailroom.root();
-    let letters = post(root, Mix::Notes, 2, 1);
-    let files: Vec<_> = letters
+    let messages = post(root, Mix::Notes, 2, 1);
+    let files: Vec<_> = messages
         .iter()
-        .map(|letter| mailroom.agent(letter.from, "outbox").join(&letter.file))
+        .map(|message| mailroom.agent(message.from, "outbox").join(&message.file))
         .collect();
     files.iter().for_each(|file| give(file));
     allow(&files[0], 0o000);
@@ -396,5 +396,5 @@ fn a_file_that_may_not_be_read_is_no_ones_refusal() {
         once.output().expect("setpriv can be run").status.code(),
         Some(0)
     );
-    adds_up(root, &letters);
+    adds_up(root, &messages);
 }

@@ -8,7 +8,7 @@ use rustix::process::Signal;
 use settled_tests::mailroom::Mailroom;
 use settled_tests::{debian, names, wait};
 use settled_torture::faults::{Serving, serve};
-use settled_torture::letters::{Mix, post as post_one};
+use settled_torture::messages::{Mix, post as post_one};
 
 use super::{cleared, mailroom, post};
 
@@ -50,7 +50,7 @@ fn phase(mailroom: &Mailroom) -> String {
 
 /// A request of priority P0, with a pick-up time of two hours.
 fn urgent_request(mailroom: &Mailroom) {
-    let mut request = Mix::Requests.letters(1, 1).remove(0);
+    let mut request = Mix::Requests.messages(1, 1).remove(0);
     let urgent = request
         .text
         .replace("priority: P1", "priority: P0")
@@ -69,12 +69,12 @@ fn a_clock_set_forward_and_back_fires_no_deadline_early_and_holds_up_nothing() {
     urgent_request(&mailroom);
     for (lot, offset) in [(2, "+3600"), (3, "-3600"), (4, "+0")] {
         timed.set(offset);
-        let letters = post(mailroom.root(), Mix::Notes, 3, lot);
+        let messages = post(mailroom.root(), Mix::Notes, 3, lot);
         cleared(mailroom.root());
         let inbox = names(mailroom.agent("codex", "inbox"));
-        let theirs = letters.iter().filter(|letter| letter.to == "codex");
+        let theirs = messages.iter().filter(|message| message.to == "codex");
         assert!(
-            theirs.clone().all(|letter| inbox.contains(&letter.file)),
+            theirs.clone().all(|message| inbox.contains(&message.file)),
             "{offset}: {inbox:?}"
         );
         assert_eq!(phase(&mailroom), "reviewing", "{offset}");
@@ -105,16 +105,16 @@ fn after_the_system_slept_what_lay_finished_is_judged_before_a_deadline_that_pas
         "pr: 100001\nquality_gate_result: pass\nmerge_ready: true",
     );
     mailroom.post("codex", "answer.yaml", &lgtm);
-    let letters = post(mailroom.root(), Mix::Notes, 3, 2);
+    let messages = post(mailroom.root(), Mix::Notes, 3, 2);
     timed.serving.signal(Signal::CONT);
     cleared(mailroom.root());
     assert_eq!(phase(&mailroom), "approved", "{}", timed.serving.log());
     let inbox = names(mailroom.agent("codex", "inbox"));
     assert!(
-        letters
+        messages
             .iter()
-            .filter(|letter| letter.to == "codex")
-            .all(|letter| inbox.contains(&letter.file))
+            .filter(|message| message.to == "codex")
+            .all(|message| inbox.contains(&message.file))
     );
     assert_eq!(timed.serving.terminate().0, Some(0));
 }

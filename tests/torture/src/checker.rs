@@ -1,7 +1,7 @@
 //! The independent reader: reads the directories after a run, without a line of the daemon's code, and lists what is
 //! inconsistent.
 //!
-//! The daemon has to satisfy: the chain is intact; every letter has exactly the records that its fate requires; every
+//! The daemon has to satisfy: the chain is intact; every message has exactly the records that its fate requires; every
 //! file that a record names is in its place or was taken, complete, exactly once; every original is where its record
 //! says; and nothing else is there.
 
@@ -11,7 +11,7 @@ use std::path::Path;
 use serde_json::Value;
 use settled_tests::ledger::digest;
 
-use crate::letters::{Fate, Letter};
+use crate::messages::{Fate, Message};
 use crate::taker::{Take, name_of, visible};
 
 /// The data that the checker needs besides the directories.
@@ -19,8 +19,8 @@ use crate::taker::{Take, name_of, visible};
 pub struct Case<'a> {
     /// The workspace, which no daemon serves any more.
     pub root: &'a Path,
-    /// Every letter written.
-    pub letters: &'a [Letter],
+    /// Every message written.
+    pub messages: &'a [Message],
     /// Everything that readers took from their inboxes.
     pub takes: &'a [Take],
     /// True if a file may arrive a second time, as after a power cut.
@@ -43,7 +43,7 @@ pub fn check(case: &Case<'_>) -> Vec<String> {
 
 /// Checks a workspace whose daemon was just killed: every file that an agent sees or took is complete and named by a
 /// record that was written before it.
-pub fn in_between(root: &Path, letters: &[Letter], takes: &[Take]) -> Vec<String> {
+pub fn in_between(root: &Path, messages: &[Message], takes: &[Take]) -> Vec<String> {
     let mut known: BTreeSet<(String, Vec<u8>)> = BTreeSet::new();
     for record in whole_lines(root) {
         known.extend(
@@ -57,7 +57,7 @@ pub fn in_between(root: &Path, letters: &[Letter], takes: &[Take]) -> Vec<String
         let length = bytes.len();
         // Agents write findings there themselves, and refused originals are beside their reports.
         let is_findings = mailbox == "packets/findings"
-            && letters.iter().any(|letter| letter.text.contains(file));
+            && messages.iter().any(|message| message.text.contains(file));
         let is_original = mailbox.ends_with("/dead_letter") && !file.contains(".report");
         if !is_findings && !is_original && !known.contains(&(mailbox.clone(), bytes)) {
             wrong.push(format!(
@@ -195,7 +195,7 @@ pub fn lines(root: &Path) -> Vec<Vec<u8>> {
         .collect()
 }
 
-/// Checks that every letter has exactly the record that its fate requires.
+/// Checks that every message has exactly the record that its fate requires.
 fn fates(case: &Case<'_>, records: &[Value], wrong: &mut Vec<String>) {
     let mut kinds: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for record in records {
@@ -205,9 +205,9 @@ fn fates(case: &Case<'_>, records: &[Value], wrong: &mut Vec<String>) {
             .or_default()
             .push(record["kind"].as_str().unwrap_or_default());
     }
-    for letter in case.letters {
-        let found = kinds.remove(letter.file.as_str()).unwrap_or_default();
-        let expected = match letter.fate {
+    for message in case.messages {
+        let found = kinds.remove(message.file.as_str()).unwrap_or_default();
+        let expected = match message.fate {
             Fate::Accepted => ["accepted"],
             Fate::Refused => ["refused"],
             Fate::Duplicate => ["duplicate"],
@@ -215,7 +215,7 @@ fn fates(case: &Case<'_>, records: &[Value], wrong: &mut Vec<String>) {
         if found != expected {
             wrong.push(format!(
                 "{}: its records are {found:?}, expected {expected:?}",
-                letter.file
+                message.file
             ));
         }
     }
@@ -297,27 +297,27 @@ fn places(mailbox: &str) -> Vec<String> {
 
 /// Checks that every judged original is where its record says, and that no outbox holds anything.
 fn originals(case: &Case<'_>, records: &[Value], wrong: &mut Vec<String>) {
-    for letter in case.letters {
-        let agent = case.root.join("agents").join(letter.from);
+    for message in case.messages {
+        let agent = case.root.join("agents").join(message.from);
         let record = records
             .iter()
-            .find(|record| record["original"]["file"] == letter.file.as_str());
+            .find(|record| record["original"]["file"] == message.file.as_str());
         let Some(away) = record.and_then(|record| record["original"]["away"].as_str()) else {
             continue;
         };
         match std::fs::read(agent.join(away)) {
-            Ok(bytes) if bytes == letter.text.as_bytes() => {}
+            Ok(bytes) if bytes == message.text.as_bytes() => {}
             Ok(bytes) => wrong.push(format!(
                 "{away} of {} holds {} other bytes",
-                letter.from,
+                message.from,
                 bytes.len()
             )),
-            Err(error) => wrong.push(format!("{away} of {}: {error}", letter.from)),
+            Err(error) => wrong.push(format!("{away} of {}: {error}", message.from)),
         }
-        if agent.join("outbox").join(&letter.file).exists() {
+        if agent.join("outbox").join(&message.file).exists() {
             wrong.push(format!(
                 "{} still lies in the outbox of {}",
-                letter.file, letter.from
+                message.file, message.from
             ));
         }
     }

@@ -4,7 +4,7 @@
 //! The suite runs short forms (`tests/it`), `cargo xtask crash|faults|powerloss|soak|fuzz` the long ones.
 //!
 //! - `dice`: random numbers from a seed;
-//! - `letters`: the messages that agents write, and the required fate of each;
+//! - `messages`: the messages that agents write, and the required fate of each;
 //! - `onlooker`: watches directories for new files;
 //! - `taker`: a reader that empties an inbox while the daemon works;
 //! - `checker`: the independent reader of the directories after a run;
@@ -21,7 +21,7 @@ pub mod crash;
 pub mod dice;
 pub mod faults;
 pub mod fuzz;
-pub mod letters;
+pub mod messages;
 pub(crate) mod onlooker;
 pub mod power;
 pub mod soak;

@@ -7,28 +7,28 @@ use std::time::{Duration, SystemTime};
 use settled_tests::mailroom::{Mailroom, said};
 use settled_tests::seed;
 
-use crate::letters::{self, AGENTS, Fate, Letter, Mix};
+use crate::messages::{self, AGENTS, Fate, Message, Mix};
 
 /// A workspace in which work waits for the daemon.
 pub struct Scene {
     /// Its name in reports.
     pub name: String,
-    /// Every letter written so far, with its required fate.
-    pub letters: Vec<Letter>,
+    /// Every message written so far, with its required fate.
+    pub messages: Vec<Message>,
     /// The ids of the orders given so far.
     pub orders: Vec<&'static str>,
     mailroom: Mailroom,
 }
 
 impl Scene {
-    /// Makes the scene in which `count` letters of a mix wait in the outboxes.
+    /// Makes the scene in which `count` messages of a mix wait in the outboxes.
     pub fn of_mix(mix: Mix, count: usize) -> Scene {
         let mailroom = Mailroom::new(&AGENTS);
-        let letters = mix.letters(count, 1);
-        drop_all(mailroom.root(), &letters);
+        let messages = mix.messages(count, 1);
+        drop_all(mailroom.root(), &messages);
         Scene {
             name: format!("{mix:?}").to_lowercase(),
-            letters,
+            messages,
             orders: Vec::new(),
             mailroom,
         }
@@ -50,7 +50,7 @@ impl Scene {
 /// One step: what is written before a run.
 struct Step {
     name: &'static str,
-    letters: Vec<Letter>,
+    messages: Vec<Message>,
     /// Files outside the outboxes: path below the root, and text.
     files: Vec<(&'static str, String)>,
     orders: Vec<Order>,
@@ -77,11 +77,11 @@ const REOPEN: Order = (
 
 impl Step {
     fn all() -> Vec<Step> {
-        let [request, feedback, addressed, again, lgtm] = seed::review().map(letter);
+        let [request, feedback, addressed, again, lgtm] = seed::review().map(message);
         let packet = settled_tests::read(settled_tests::repository().join(seed::PACKET));
-        let step = |name, letters: &[&Letter], orders: &[Order]| Step {
+        let step = |name, messages: &[&Message], orders: &[Order]| Step {
             name,
-            letters: letters.iter().map(|letter| (*letter).clone()).collect(),
+            messages: messages.iter().map(|message| (*message).clone()).collect(),
             files: Vec::new(),
             orders: orders.to_vec(),
         };
@@ -111,11 +111,11 @@ impl Step {
     /// The workspace before step `at`.
     fn scene(steps: &[Step], at: usize) -> Scene {
         let mailroom = Mailroom::new(&AGENTS);
-        let mut letters = Vec::new();
+        let mut messages = Vec::new();
         let mut orders = Vec::new();
         for (n, step) in steps[..=at].iter().enumerate() {
             step.prepare(&mailroom);
-            letters.extend(step.letters.iter().cloned());
+            messages.extend(step.messages.iter().cloned());
             orders.extend(step.orders.iter().map(|(id, _)| *id));
             if n < at {
                 let output = mailroom.once();
@@ -124,7 +124,7 @@ impl Step {
         }
         Scene {
             name: format!("review: {}", steps[at].name),
-            letters,
+            messages,
             orders,
             mailroom,
         }
@@ -143,11 +143,11 @@ impl Step {
                 .expect("a directory can be made");
             mailroom.put(&format!(".settled/orders/{id}.json"), &text);
         }
-        drop_all(mailroom.root(), &self.letters);
+        drop_all(mailroom.root(), &self.messages);
     }
 }
 
-fn letter(post: seed::Post) -> Letter {
+fn message(post: seed::Post) -> Message {
     let seed::Post {
         from,
         to,
@@ -155,7 +155,7 @@ fn letter(post: seed::Post) -> Letter {
         text,
         ..
     } = post;
-    Letter {
+    Message {
         from,
         to,
         file: file.to_owned(),
@@ -165,7 +165,7 @@ fn letter(post: seed::Post) -> Letter {
     }
 }
 
-fn note(id: &str) -> Letter {
+fn note(id: &str) -> Message {
     let text = seed::note(
         "notification",
         id,
@@ -174,7 +174,7 @@ fn note(id: &str) -> Letter {
         "a word beside the review",
     );
     let file = format!("{id}.yaml");
-    Letter {
+    Message {
         from: "codex",
         to: "claude",
         file,
@@ -185,8 +185,8 @@ fn note(id: &str) -> Letter {
 }
 
 /// The request of another review, for pull request 87.
-fn other_request() -> Letter {
-    let mut request = Mix::Requests.letters(1, 0).remove(0);
+fn other_request() -> Message {
+    let mut request = Mix::Requests.messages(1, 0).remove(0);
     request.text = request
         .text
         .replace("pr: 1\n", "pr: 87\n")
@@ -194,16 +194,16 @@ fn other_request() -> Letter {
     request
 }
 
-/// Writes letters, the times of their content in order.
-fn drop_all(root: &Path, letters: &[Letter]) {
-    for (n, letter) in letters.iter().enumerate() {
-        letters::post(root, letter);
+/// Writes messages, the times of their content in order.
+fn drop_all(root: &Path, messages: &[Message]) {
+    for (n, message) in messages.iter().enumerate() {
+        messages::post(root, message);
         set_age(
             &root
                 .join("agents")
-                .join(letter.from)
+                .join(message.from)
                 .join("outbox")
-                .join(&letter.file),
+                .join(&message.file),
             n as u64,
         );
     }

@@ -17,12 +17,12 @@ use super::scene::copy;
 use super::trial;
 use crate::checker;
 use crate::dice::Dice;
-use crate::letters::{self, AGENTS, Fate, Letter, Mix};
+use crate::messages::{self, AGENTS, Fate, Message, Mix};
 
 /// The kills in one workspace; with a longer ledger all the time would go into reading it.
 const KILLS_PER_ROOM: usize = 100;
 
-/// The letters that each writer drops without a pause, so that whole batches are in progress.
+/// The messages that each writer drops without a pause, so that whole batches are in progress.
 const BURST: u64 = 8;
 
 /// The longest pause of a slow writer, in milliseconds: longer than a file without a writer has to stay unchanged.
@@ -74,7 +74,7 @@ pub fn storm(kills: usize, seed: u64, told: &dyn Fn(usize)) -> Damage {
     damage
 }
 
-/// Runs one workspace from its first letter to the final check.
+/// Runs one workspace from its first message to the final check.
 fn room(kills: usize, seed: u64, damage: &mut Damage) {
     let mailroom = Mailroom::at(settled_tests::scratch(), "mailroom");
     let made = mailroom.run(&["init", "--agents", &AGENTS.join(",")]);
@@ -82,7 +82,7 @@ fn room(kills: usize, seed: u64, damage: &mut Damage) {
     mailroom.put("settled.toml", "[limits]\nmessages_per_hour = 10000\n");
     let reader = Reader::start(mailroom.root(), Seen::default());
     let is_over = AtomicBool::new(false);
-    let letters: Vec<Letter> = std::thread::scope(|scope| {
+    let messages: Vec<Message> = std::thread::scope(|scope| {
         // Two writers per outbox.
         let writers: Vec<_> = (0..4)
             .map(|n| {
@@ -123,11 +123,11 @@ fn room(kills: usize, seed: u64, damage: &mut Damage) {
     let seen = reader.stop();
     damage
         .wrong
-        .extend(checker::in_between(mailroom.root(), &letters, &seen.takes));
+        .extend(checker::in_between(mailroom.root(), &messages, &seen.takes));
     damage
         .wrong
-        .extend(trial::verdict(mailroom.root(), &letters, &seen));
-    count(mailroom.root(), &letters, &seen, damage);
+        .extend(trial::verdict(mailroom.root(), &messages, &seen));
+    count(mailroom.root(), &messages, &seen, damage);
 }
 
 /// Waits until every outbox is empty; returns the files of one that stays full.
@@ -142,26 +142,27 @@ fn not_cleared(mailroom: &Mailroom) -> Option<String> {
     Some(format!("the outboxes are not empty: {:?}", left()))
 }
 
-/// Writes letters until the end, in place or by renaming, in bursts.
-fn write(root: &Path, from: &str, lot: u64, mut dice: Dice, is_over: &AtomicBool) -> Vec<Letter> {
+/// Writes messages until the end, in place or by renaming, in bursts.
+fn write(root: &Path, from: &str, lot: u64, mut dice: Dice, is_over: &AtomicBool) -> Vec<Message> {
     let mut written = Vec::new();
-    let supply = [Mix::Notes, Mix::Requests, Mix::Refusals].map(|mix| mix.letters(4_000, lot));
-    let mut supply = supply.map(|letters| letters.into_iter().filter(|letter| letter.from == from));
+    let supply = [Mix::Notes, Mix::Requests, Mix::Refusals].map(|mix| mix.messages(4_000, lot));
+    let mut supply =
+        supply.map(|messages| messages.into_iter().filter(|message| message.from == from));
     let outbox = root.join("agents").join(from).join("outbox");
     while !is_over.load(Ordering::Relaxed) {
         let is_full = names(&outbox).len() > BACKLOG;
         for _ in 0..if is_full { 0 } else { dice.roll(BURST) } {
             // Most are notes; a request also makes a brief, a refusal a report.
             let kind = [0, 0, 0, 0, 1, 2][dice.roll(6) as usize];
-            let Some(letter) = supply[kind].next() else {
+            let Some(message) = supply[kind].next() else {
                 continue;
             };
             match dice.roll(8) {
-                0..4 => letters::post(root, &letter),
-                4 => write_slowly(&outbox.join(&letter.file), &letter.text, &mut dice),
-                _ => settled_tests::write(outbox.join(&letter.file), &letter.text),
+                0..4 => messages::post(root, &message),
+                4 => write_slowly(&outbox.join(&message.file), &message.text, &mut dice),
+                _ => settled_tests::write(outbox.join(&message.file), &message.text),
             }
-            written.push(letter);
+            written.push(message);
         }
         wait::a_moment(Duration::from_millis(dice.roll(120)));
     }
@@ -245,8 +246,8 @@ fn see_changes<T: PartialEq>(look: impl Fn() -> T, n: u64) {
     }
 }
 
-/// Counts from the letters alone what arrived, and how often.
-fn count(root: &Path, letters: &[Letter], seen: &Seen, damage: &mut Damage) {
+/// Counts from the messages alone what arrived, and how often.
+fn count(root: &Path, messages: &[Message], seen: &Seen, damage: &mut Damage) {
     let mut arrived: BTreeMap<Vec<u8>, usize> = BTreeMap::new();
     let lying = settled_tests::list(root.join("agents/claude/inbox"));
     let lying = lying.iter().filter_map(|path| std::fs::read(path).ok());
@@ -258,14 +259,14 @@ fn count(root: &Path, letters: &[Letter], seen: &Seen, damage: &mut Damage) {
     {
         *arrived.entry(bytes).or_default() += 1;
     }
-    damage.messages += letters.len();
+    damage.messages += messages.len();
     damage.arrived += arrived.values().sum::<usize>();
-    for letter in letters
+    for message in messages
         .iter()
-        .filter(|letter| letter.fate == Fate::Accepted)
+        .filter(|message| message.fate == Fate::Accepted)
     {
         let times = arrived
-            .get(letter.text.as_bytes())
+            .get(message.text.as_bytes())
             .copied()
             .unwrap_or_default();
         damage.lost += usize::from(times == 0);

@@ -11,7 +11,7 @@ use super::reader::{Reader, Seen};
 use super::scene::{Scene, copy};
 use super::tracer::{self, Aim, Ran};
 use crate::checker::{self, Case};
-use crate::letters::Letter;
+use crate::messages::Message;
 use crate::taker::Take;
 
 /// The exit codes of a `serve --once` that did its work, without or with refusals.
@@ -41,7 +41,7 @@ pub fn run(scene: &Scene, aims: &[Aim]) -> Outcome {
         seen = reader.stop();
         outcome
             .wrong
-            .extend(checker::in_between(&root, &scene.letters, &seen.takes));
+            .extend(checker::in_between(&root, &scene.messages, &seen.takes));
         outcome.wrong.extend(ended_badly(&ran));
         outcome.calls.push(ran.calls.len());
         match ran.killed_at {
@@ -54,7 +54,7 @@ pub fn run(scene: &Scene, aims: &[Aim]) -> Outcome {
     // After a row of kills start once more than needed: that start must find nothing to do.
     let starts = if aims.len() > 1 { 2 } else { 1 };
     let seen = finish(&root, seen, starts, &mut outcome.wrong);
-    outcome.wrong.extend(verdict(&root, &scene.letters, &seen));
+    outcome.wrong.extend(verdict(&root, &scene.messages, &seen));
     outcome.wrong.extend(checker::orders(&root, &scene.orders));
     for wrong in &mut outcome.wrong {
         *wrong = format!(
@@ -97,10 +97,10 @@ fn finish(root: &Path, mut seen: Seen, starts: usize, wrong: &mut Vec<String>) -
 }
 
 /// Everything wrong with a workspace whose daemon was left to finish.
-pub(super) fn verdict(root: &Path, letters: &[Letter], seen: &Seen) -> Vec<String> {
+pub(super) fn verdict(root: &Path, messages: &[Message], seen: &Seen) -> Vec<String> {
     let mut wrong = checker::check(&Case {
         root,
-        letters,
+        messages,
         takes: &seen.takes,
         may_repeat: false,
     });

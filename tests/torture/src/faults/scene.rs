@@ -6,17 +6,17 @@ use std::path::Path;
 use settled_tests::list;
 use settled_tests::mailroom::Mailroom;
 
-use crate::letters::{self, AGENTS, Letter, Mix};
+use crate::messages::{self, AGENTS, Message, Mix};
 
-/// The number of letters in a scene.
-const LETTERS: usize = 5;
+/// The number of messages in a scene.
+const MESSAGES: usize = 5;
 
 /// The situation of the daemon before the fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scene {
     /// A workspace that was never served.
     Fresh(Mix),
-    /// After a kill in the middle of deliveries, with a torn tail on the ledger, and with new letters.
+    /// After a kill in the middle of deliveries, with a torn tail on the ledger, and with new messages.
     Killed(Mix),
 }
 
@@ -24,8 +24,8 @@ pub enum Scene {
 pub struct Set {
     /// The workspace.
     pub mailroom: Mailroom,
-    /// Every letter written.
-    pub letters: Vec<Letter>,
+    /// Every message written.
+    pub messages: Vec<Message>,
 }
 
 impl Scene {
@@ -37,7 +37,7 @@ impl Scene {
             .collect()
     }
 
-    /// Returns the mix of its letters.
+    /// Returns the mix of its messages.
     pub fn mix(self) -> Mix {
         match self {
             Scene::Fresh(mix) | Scene::Killed(mix) => mix,
@@ -47,7 +47,7 @@ impl Scene {
     /// Prepares the scene. `killed` serves the workspace with a daemon that is killed, in a way of the caller's choice.
     pub fn set(self, killed: impl FnOnce(&Path)) -> Set {
         let mailroom = Mailroom::new(&AGENTS);
-        let mut letters = post(&mailroom, self.mix(), 1);
+        let mut messages = post(&mailroom, self.mix(), 1);
         match self {
             Scene::Fresh(_) => {}
             Scene::Killed(mix) => {
@@ -57,18 +57,18 @@ impl Scene {
                 let file = std::fs::File::options().append(true).open(segment);
                 file.and_then(|mut file| file.write_all(b"{\"v\":1,\"seq\":"))
                     .expect("a ledger to tear");
-                letters.extend(post(&mailroom, mix, 2));
+                messages.extend(post(&mailroom, mix, 2));
             }
         }
-        Set { mailroom, letters }
+        Set { mailroom, messages }
     }
 }
 
-/// Writes a lot of letters.
-fn post(mailroom: &Mailroom, mix: Mix, lot: u64) -> Vec<Letter> {
-    let letters = mix.letters(LETTERS, lot);
-    for letter in &letters {
-        letters::post(mailroom.root(), letter);
+/// Writes a lot of messages.
+fn post(mailroom: &Mailroom, mix: Mix, lot: u64) -> Vec<Message> {
+    let messages = mix.messages(MESSAGES, lot);
+    for message in &messages {
+        messages::post(mailroom.root(), message);
     }
-    letters
+    messages
 }

@@ -12,7 +12,7 @@ use super::point::{self, Point};
 use super::scene::{Scene, Set};
 use super::strace::{self, Fault, Span, Traced};
 use crate::checker::{self, Case};
-use crate::letters::Letter;
+use crate::messages::Message;
 use crate::taker::Taker;
 
 /// The daemon's reaction to a fault.
@@ -86,10 +86,10 @@ impl Trial {
         }
         let takes = taker.stop();
         let root = set.mailroom.root();
-        let letters = in_order_of_judgement(root, set.letters);
+        let messages = in_order_of_judgement(root, set.messages);
         wrong.extend(checker::check(&Case {
             root,
-            letters: &letters,
+            messages: &messages,
             takes: &takes,
             may_repeat: false,
         }));
@@ -194,28 +194,28 @@ impl Trial {
     }
 }
 
-/// Swaps the fates of two letters with the same bytes if they were read in the other order: the one read first is the
-/// message, the other its duplicate, and a fault may delay the first.
-fn in_order_of_judgement(root: &Path, mut letters: Vec<Letter>) -> Vec<Letter> {
+/// Swaps the fates of two messages with the same bytes if they were read in the other order: the one read first is
+/// accepted, the other is its duplicate, and a fault may delay the first.
+fn in_order_of_judgement(root: &Path, mut messages: Vec<Message>) -> Vec<Message> {
     let records = checker::records(root).unwrap_or_default();
-    let is = |letter: &Letter, kind: &str| {
+    let is = |message: &Message, kind: &str| {
         let mut of_file = records
             .iter()
-            .filter(|record| record["original"]["file"] == letter.file.as_str());
+            .filter(|record| record["original"]["file"] == message.file.as_str());
         of_file.next().is_some_and(|record| record["kind"] == kind)
     };
-    for n in 0..letters.len() {
-        let earlier = (0..n).find(|earlier| letters[*earlier].text == letters[n].text);
+    for n in 0..messages.len() {
+        let earlier = (0..n).find(|earlier| messages[*earlier].text == messages[n].text);
         if let Some(earlier) = earlier
-            && is(&letters[earlier], "duplicate")
-            && is(&letters[n], "accepted")
+            && is(&messages[earlier], "duplicate")
+            && is(&messages[n], "accepted")
         {
-            let fate = letters[earlier].fate;
-            letters[earlier].fate = letters[n].fate;
-            letters[n].fate = fate;
+            let fate = messages[earlier].fate;
+            messages[earlier].fate = messages[n].fate;
+            messages[n].fate = fate;
         }
     }
-    letters
+    messages
 }
 
 /// Prepares a scene; a real kill makes the leftovers.
@@ -250,7 +250,7 @@ pub(super) fn points(scene: Scene) -> Vec<Point> {
     let root = set.mailroom.root();
     let wrong = checker::check(&Case {
         root,
-        letters: &set.letters,
+        messages: &set.messages,
         takes: &[],
         may_repeat: false,
     });

@@ -17,7 +17,7 @@ use super::served::Served;
 use super::{Counts, tree};
 use crate::checker;
 use crate::dice::Dice;
-use crate::letters::{Fate, Letter};
+use crate::messages::{Fate, Message};
 use crate::taker::{self, Take};
 
 /// The agents that exist from the start, and one that joins later and only writes.
@@ -171,7 +171,7 @@ impl Hands<'_> {
 
     /// Checks after a kill that every visible file is complete and named by a record.
     fn look_after_kill(&mut self) {
-        let packets = Letter {
+        let packets = Message {
             from: AGENTS[0],
             to: AGENTS[1],
             file: String::new(),

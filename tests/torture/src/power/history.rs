@@ -7,14 +7,14 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use crate::letters::Letter;
+use crate::messages::Message;
 use crate::taker::Take;
 
 /// The events of a run whose power is afterwards cut at every position.
 #[derive(Clone, Debug, Default)]
 pub struct History {
-    /// Every letter written.
-    pub letters: Vec<Letter>,
+    /// Every message written.
+    pub messages: Vec<Message>,
     /// The position at which the workspace was ready; there is nothing to check before.
     pub ready: usize,
     /// The position at which each file was first seen, by its path from the workspace's root.
@@ -70,7 +70,7 @@ impl History {
     pub fn after_cut(&self, at: usize, ledger: Vec<Vec<u8>>, end: usize) -> History {
         let all = ledger.len();
         History {
-            letters: self.letters.clone(),
+            messages: self.messages.clone(),
             ready: 0,
             seen: BTreeMap::new(),
             acknowledged: vec![(0, self.promised(at).min(all)), (end, all)],

@@ -10,7 +10,7 @@ use settled_tests::ledger::digest;
 
 use super::history::{History, directory};
 use crate::checker;
-use crate::letters::{Fate, Letter};
+use crate::messages::{Fate, Message};
 use crate::taker::{name_of, visible};
 
 /// The files after the power cut, before any recovery.
@@ -171,7 +171,7 @@ fn torn(scene: &Scene<'_>, tail: &[u8], offset: usize, wrong: &mut Vec<String>) 
     }
 }
 
-/// Checks that records are about letters that were written and are complete, and that each id is accepted once.
+/// Checks that records are about messages that were written and are complete, and that each id is accepted once.
 fn meaning(scene: &Scene<'_>, records: &[Value], wrong: &mut Vec<String>) {
     let mut ids = BTreeSet::new();
     for record in records {
@@ -179,16 +179,16 @@ fn meaning(scene: &Scene<'_>, records: &[Value], wrong: &mut Vec<String>) {
         let Some(file) = original["file"].as_str() else {
             continue;
         };
-        let Some(letter) = letter(scene, file) else {
+        let Some(message) = message(scene, file) else {
             wrong.push(format!("a record of {file}, which nobody wrote"));
             continue;
         };
         let is_whole =
-            original["digest"] == format!("sha256:{}", digest(letter.text.as_bytes())).as_str();
-        match (record["kind"].as_str().unwrap_or_default(), letter.fate) {
+            original["digest"] == format!("sha256:{}", digest(message.text.as_bytes())).as_str();
+        match (record["kind"].as_str().unwrap_or_default(), message.fate) {
             ("accepted", Fate::Accepted | Fate::Duplicate) if is_whole => {
-                if !ids.insert(letter.id.clone()) {
-                    wrong.push(format!("{} was accepted twice", letter.id));
+                if !ids.insert(message.id.clone()) {
+                    wrong.push(format!("{} was accepted twice", message.id));
                 }
             }
             ("duplicate", Fate::Accepted | Fate::Duplicate) if is_whole => {}
@@ -202,12 +202,12 @@ fn meaning(scene: &Scene<'_>, records: &[Value], wrong: &mut Vec<String>) {
     }
 }
 
-fn letter<'a>(scene: &Scene<'a>, file: &str) -> Option<&'a Letter> {
+fn message<'a>(scene: &Scene<'a>, file: &str) -> Option<&'a Message> {
     scene
         .history
-        .letters
+        .messages
         .iter()
-        .find(|letter| letter.file == file)
+        .find(|message| message.file == file)
 }
 
 /// Checks that every file that a record names is there completely or was taken by its reader, and that the log names
@@ -297,8 +297,8 @@ fn found(scene: &Scene<'_>, wrong: &mut Vec<String>) -> BTreeMap<NamedBytes, Vec
                 found.entry((place.clone(), bytes)).or_default().push(name);
                 continue;
             }
-            let is_of = |letter: &Letter| is_whole_or_remains(&bytes, letter.text.as_bytes());
-            if !scene.history.letters.iter().any(is_of) {
+            let is_of = |message: &Message| is_whole_or_remains(&bytes, message.text.as_bytes());
+            if !scene.history.messages.iter().any(is_of) {
                 wrong.push(format!(
                     "{place}/{name} holds {} bytes that nobody wrote",
                     bytes.len()
@@ -318,28 +318,28 @@ fn originals(scene: &Scene<'_>, records: &[Value], wrong: &mut Vec<String>) {
         else {
             continue;
         };
-        let Some(letter) = letter(scene, file) else {
+        let Some(message) = message(scene, file) else {
             continue;
         };
-        let agent = scene.root.join("agents").join(letter.from);
+        let agent = scene.root.join("agents").join(message.from);
         let found = std::fs::read(agent.join(away));
         let is_accepted = record["kind"] == "accepted";
         let is_kept = match &found {
-            Ok(bytes) if is_accepted => bytes == letter.text.as_bytes(),
-            Ok(bytes) => is_whole_or_remains(bytes, letter.text.as_bytes()),
+            Ok(bytes) if is_accepted => bytes == message.text.as_bytes(),
+            Ok(bytes) => is_whole_or_remains(bytes, message.text.as_bytes()),
             Err(_) => !is_accepted,
         };
         if !is_kept {
             let found = found.map(|bytes| bytes.len());
             wrong.push(format!(
                 "{away} of {} ({}): {found:?} bytes",
-                letter.from, record["kind"]
+                message.from, record["kind"]
             ));
         }
         if agent.join("outbox").join(file).exists() {
             wrong.push(format!(
                 "{file} still lies in the outbox of {}",
-                letter.from
+                message.from
             ));
         }
     }

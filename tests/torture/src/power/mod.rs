@@ -27,7 +27,7 @@ pub struct Options<'a> {
     pub settled: &'a Path,
     /// The number of crash states to try.
     pub states: usize,
-    /// The number of rounds of letters in the recorded run.
+    /// The number of rounds of messages in the recorded run.
     pub rounds: usize,
     /// The random seed.
     pub seed: u64,

@@ -16,10 +16,10 @@ use super::judge::{self, Said, Scene};
 use super::{Options, Report};
 use crate::checker;
 use crate::dice::Dice;
-use crate::letters::{AGENTS, Letter, Mix};
+use crate::messages::{AGENTS, Message, Mix};
 use crate::taker::{self, Take};
 
-/// The number of letters posted at a time: few, so that every position can be tried.
+/// The number of messages posted at a time: few, so that every position can be tried.
 const LOT: usize = 4;
 /// One in this many states has its recovery cut too, at this many positions.
 const SECOND_EVERY: usize = 40;
@@ -101,7 +101,7 @@ pub(crate) fn run(options: &Options<'_>) -> io::Result<Report> {
     Ok(report)
 }
 
-/// Posts letters and serves them, with daemons that end normally and killed ones in turn, and notes what anybody could
+/// Posts messages and serves them, with daemons that end normally and killed ones in turn, and notes what anybody could
 /// see.
 fn record(root: &Path, rounds: usize) -> io::Result<(History, Notes)> {
     let disk = Arc::new(VolatileDisk::new(root, "boot-1")?);
@@ -109,13 +109,13 @@ fn record(root: &Path, rounds: usize) -> io::Result<(History, Notes)> {
     let mut clock = Hands::start();
     for round in 0..rounds {
         let mix = [Mix::Several, Mix::Notes, Mix::Requests][round % 3];
-        let letters = mix.letters(LOT, round as u64 + 1);
-        history.letters.extend(letters.iter().cloned());
+        let messages = mix.messages(LOT, round as u64 + 1);
+        history.messages.extend(messages.iter().cloned());
         let (mut mailroom, _) = open(root, Arc::clone(&disk) as _)?;
         let mut begun = None;
-        for few in letters.chunks(LOT / 2) {
+        for few in messages.chunks(LOT / 2) {
             few.iter()
-                .try_for_each(|letter| post(&*disk, root, letter))?;
+                .try_for_each(|message| post(&*disk, root, message))?;
             clock.serve(&mut mailroom)?;
             take(&disk, root, &mut history)?;
             // One in four daemons begins a checkpoint and keeps delivering before it syncs.
@@ -178,14 +178,14 @@ impl Hands {
     }
 }
 
-/// Writes a letter through the disk without a sync, as most writers do.
-fn post(disk: &dyn Disk, root: &Path, letter: &Letter) -> io::Result<()> {
+/// Writes a message through the disk without a sync, as most writers do.
+fn post(disk: &dyn Disk, root: &Path, message: &Message) -> io::Result<()> {
     let at = disk.open_root(root)?;
-    let outbox = disk.open_dir(&at, &Path::new("agents").join(letter.from).join("outbox"))?;
-    let part = PathBuf::from(format!(".{}.part", letter.file));
+    let outbox = disk.open_dir(&at, &Path::new("agents").join(message.from).join("outbox"))?;
+    let part = PathBuf::from(format!(".{}.part", message.file));
     let file = disk.open(&outbox, &part, OpenMode::New)?;
-    disk.write_at(&file, letter.text.as_bytes(), 0)?;
-    disk.rename_new(&outbox, &part, &outbox, Path::new(&letter.file))
+    disk.write_at(&file, message.text.as_bytes(), 0)?;
+    disk.rename_new(&outbox, &part, &outbox, Path::new(&message.file))
 }
 
 /// Lets codex take everything it sees.

@@ -1,4 +1,4 @@
-//! The work while the disk is recorded: writers post letters, the real daemon runs in every mode, readers watch and one
+//! The work while the disk is recorded: writers post messages, the real daemon runs in every mode, readers watch and one
 //! of them takes, and now and then the kernel writes something back on its own.
 
 use std::io;
@@ -13,12 +13,12 @@ use settled_tests::{names, wait};
 use super::recorder::Journal;
 use super::trial::is_done;
 use crate::checker;
-use crate::letters::{self, AGENTS, Letter, Mix};
+use crate::messages::{self, AGENTS, Message, Mix};
 use crate::power::history::History;
 use crate::power::run_to_end;
 use crate::taker::{Take, name_of, visible};
 
-/// The number of letters posted at a time.
+/// The number of messages posted at a time.
 const LOT: usize = 7;
 
 /// A run in progress.
@@ -53,14 +53,14 @@ impl Workload<'_> {
             Mix::Several,
             Mix::Refusals,
         ][round % 5];
-        let letters = mix.letters(LOT, round as u64 + 1);
-        self.with(|history| history.letters.extend(letters.iter().cloned()));
+        let messages = mix.messages(LOT, round as u64 + 1);
+        self.with(|history| history.messages.extend(messages.iter().cloned()));
         match round % 3 {
-            // All letters at once, and a checkpoint at the end.
+            // All messages at once, and a checkpoint at the end.
             0 => {
-                letters
+                messages
                     .iter()
-                    .for_each(|letter| letters::post(&self.root, letter));
+                    .for_each(|message| messages::post(&self.root, message));
                 let output = self.settled("serve").arg("--once").output()?;
                 if !is_done(output.status) {
                     return Err(io::Error::other(
@@ -69,15 +69,15 @@ impl Workload<'_> {
                 }
                 self.checkpointed();
             }
-            // One letter after the other, then a kill before any sync; the next round recovers.
+            // One message after the other, then a kill before any sync; the next round recovers.
             1 => {
-                let mut daemon = self.serve(&letters)?;
+                let mut daemon = self.serve(&messages)?;
                 daemon.kill()?;
                 daemon.wait()?;
             }
-            // One letter after the other, and a normal end.
+            // One message after the other, and a normal end.
             _ => {
-                let mut daemon = self.serve(&letters)?;
+                let mut daemon = self.serve(&messages)?;
                 let pid = rustix::process::Pid::from_child(&daemon);
                 rustix::process::kill_process(pid, rustix::process::Signal::TERM)?;
                 if daemon.wait()?.success() {
@@ -88,16 +88,16 @@ impl Workload<'_> {
         Ok(())
     }
 
-    /// Serves until every one of these letters is judged and put away.
-    fn serve(&self, letters: &[Letter]) -> io::Result<Child> {
+    /// Serves until every one of these messages is judged and put away.
+    fn serve(&self, messages: &[Message]) -> io::Result<Child> {
         let daemon = self
             .settled("serve")
             .stdout(Stdio::null())
             .stderr(Stdio::null())
             .spawn()?;
-        for few in letters.chunks(2) {
+        for few in messages.chunks(2) {
             few.iter()
-                .for_each(|letter| letters::post(&self.root, letter));
+                .for_each(|message| messages::post(&self.root, message));
             wait::until("the outboxes to be empty", || {
                 AGENTS.iter().all(|agent| {
                     names(self.root.join("agents").join(agent).join("outbox")).is_empty()

@@ -1,24 +1,24 @@
-//! The letters that agents write under torture, and the required fate of each. Every mix is made from a number, so that
+//! The messages that agents write under torture, and the required fate of each. Every mix is made from a number, so that
 //! a failing run can be repeated.
 
 use std::path::Path;
 
 use settled_tests::seed;
 
-/// The required fate of a letter.
+/// The required fate of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fate {
     /// The daemon accepts it, and each recipient gets it once.
     Accepted,
     /// The daemon refuses it and puts it into `dead_letter/` beside its report.
     Refused,
-    /// It repeats an earlier letter word for word: the daemon only puts it away.
+    /// It repeats an earlier message word for word: the daemon only puts it away.
     Duplicate,
 }
 
 /// One file in an outbox.
 #[derive(Clone, Debug)]
-pub struct Letter {
+pub struct Message {
     /// The agent whose outbox it goes into.
     pub from: &'static str,
     /// Its recipient.
@@ -33,7 +33,7 @@ pub struct Letter {
     pub fate: Fate,
 }
 
-/// The kinds of letters in a run.
+/// The kinds of messages in a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mix {
     /// Notes of several sizes between two agents.
@@ -53,11 +53,11 @@ impl Mix {
     /// Every mix.
     pub const ALL: [Mix; 4] = [Mix::Notes, Mix::Requests, Mix::Refusals, Mix::Several];
 
-    /// Makes `count` letters; those of another `lot` have other names and ids.
-    pub fn letters(self, count: usize, lot: u64) -> Vec<Letter> {
-        let mut letters: Vec<Letter> = Vec::with_capacity(count);
+    /// Makes `count` messages; those of another `lot` have other names and ids.
+    pub fn messages(self, count: usize, lot: u64) -> Vec<Message> {
+        let mut messages: Vec<Message> = Vec::with_capacity(count);
         for n in 0..count {
-            let letter = match self {
+            let message = match self {
                 Mix::Notes => note(n, lot),
                 Mix::Requests => request(n, lot),
                 Mix::Refusals => refusal(n, lot),
@@ -65,21 +65,21 @@ impl Mix {
                     0 => note(n, lot),
                     1 => request(n, lot),
                     2 => refusal(n, lot),
-                    _ => repeat(&letters[n - 3], n, lot),
+                    _ => repeat(&messages[n - 3], n, lot),
                 },
             };
-            letters.push(letter);
+            messages.push(message);
         }
-        letters
+        messages
     }
 }
 
-/// Writes a letter into its outbox the way a careful writer does: under a temporary name, then renamed.
-pub fn post(root: &Path, letter: &Letter) {
-    let outbox = root.join("agents").join(letter.from).join("outbox");
-    let temporary = outbox.join(format!(".{}.part", letter.file));
-    settled_tests::write(&temporary, &letter.text);
-    std::fs::rename(&temporary, outbox.join(&letter.file))
+/// Writes a message into its outbox the way a careful writer does: under a temporary name, then renamed.
+pub fn post(root: &Path, message: &Message) {
+    let outbox = root.join("agents").join(message.from).join("outbox");
+    let temporary = outbox.join(format!(".{}.part", message.file));
+    settled_tests::write(&temporary, &message.text);
+    std::fs::rename(&temporary, outbox.join(&message.file))
         .expect("both names lie in one directory");
 }
 
@@ -91,12 +91,12 @@ fn pair(n: usize) -> (&'static str, &'static str) {
     }
 }
 
-fn note(n: usize, lot: u64) -> Letter {
+fn note(n: usize, lot: u64) -> Message {
     let (from, to) = pair(n);
     let id = format!("note-{lot}-{n:05}");
     let body = "a line of the note\n".repeat(n * 7 % 60) + &id;
     let text = seed::note("notification", &id, from, to, &body);
-    Letter {
+    Message {
         from,
         to,
         file: format!("{id}.yaml"),
@@ -106,7 +106,7 @@ fn note(n: usize, lot: u64) -> Letter {
     }
 }
 
-fn request(n: usize, lot: u64) -> Letter {
+fn request(n: usize, lot: u64) -> Message {
     let id = format!("request-{lot}-{n:05}");
     let pr = lot * 100_000 + n as u64 + 1;
     let body = format!(
@@ -120,7 +120,7 @@ fn request(n: usize, lot: u64) -> Letter {
         &pr.to_string(),
         &body,
     );
-    Letter {
+    Message {
         from: "claude",
         to: "codex",
         file: format!("{id}.yaml"),
@@ -130,7 +130,7 @@ fn request(n: usize, lot: u64) -> Letter {
     }
 }
 
-fn refusal(n: usize, lot: u64) -> Letter {
+fn refusal(n: usize, lot: u64) -> Message {
     let (from, to) = pair(n);
     let id = format!("wrong-{lot}-{n:05}");
     let whole = seed::note("notification", &id, from, to, "a body");
@@ -147,7 +147,7 @@ fn refusal(n: usize, lot: u64) -> Letter {
         }
         _ => "x".to_owned(),
     };
-    Letter {
+    Message {
         from,
         to,
         file: format!("{id}.yaml"),
@@ -157,8 +157,8 @@ fn refusal(n: usize, lot: u64) -> Letter {
     }
 }
 
-fn repeat(of: &Letter, n: usize, lot: u64) -> Letter {
-    Letter {
+fn repeat(of: &Message, n: usize, lot: u64) -> Message {
+    Message {
         file: format!("repeat-{lot}-{n:05}.yaml"),
         fate: Fate::Duplicate,
         ..of.clone()

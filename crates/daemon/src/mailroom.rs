@@ -617,10 +617,10 @@ fn log(entry: &Committed, record: &Record, agents: &[AgentName]) {
     let file = original.map(|original| original.file.to_string());
     tracing::info!(seq = entry.seq, verdict = %entry.kind, code, from, file, id = entry.id, review = entry.review);
     let unread = record
-        .letters()
+        .messages()
         .iter()
-        .filter(|letter| agents.binary_search(&letter.to).is_err());
-    for letter in unread {
-        tracing::warn!(to = %letter.to, id = letter.id.as_str(), seq = entry.seq, "the recipient of a notice has no mailbox; not delivered");
+        .filter(|message| agents.binary_search(&message.to).is_err());
+    for message in unread {
+        tracing::warn!(to = %message.to, id = message.id.as_str(), seq = entry.seq, "the recipient of a notice has no mailbox; not delivered");
     }
 }

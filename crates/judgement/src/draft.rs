@@ -108,7 +108,7 @@ impl<'a> Drafting<'a> {
             Decision::Accept(accepted) => (accepted.to.as_slice(), text(found)),
             Decision::Duplicate(_) => (&[][..], None),
         };
-        let letters = to.iter().map(|to| {
+        let to_inboxes = to.iter().map(|to| {
             let mailbox = Mailbox::Inbox(to.to_string());
             let file = self.choose(NameScope::Mailbox(&mailbox), &found.file);
             Delivery {
@@ -117,7 +117,7 @@ impl<'a> Drafting<'a> {
                 content: Content::Original,
             }
         });
-        let mut deliveries: Vec<Delivery> = letters.collect();
+        let mut deliveries: Vec<Delivery> = to_inboxes.collect();
         if let Decision::Accept(accepted) = decision {
             deliveries.extend(alerts_file::of(accepted, self.seq, self.names));
             if self.shares_packets {

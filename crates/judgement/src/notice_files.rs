@@ -39,8 +39,8 @@ pub(crate) enum Occasion<'a> {
 impl<'a> Occasion<'a> {
     fn messages(self) -> &'a [DaemonMessage] {
         match self {
-            Self::Happened(happened) => &happened.letters,
-            Self::Refused(cost) => &cost.letters,
+            Self::Happened(happened) => &happened.messages,
+            Self::Refused(cost) => &cost.messages,
         }
     }
 
@@ -71,9 +71,9 @@ impl NoticeFiles<'_> {
     /// because the daemon would retry the impossible delivery forever.
     pub(crate) fn notices(&self, occasion: Occasion<'_>, names: &mut UsedNames) -> Vec<Delivery> {
         let mut deliveries = Vec::new();
-        for (number, letter) in occasion.messages().iter().enumerate() {
-            if self.agents.contains(&letter.to) {
-                deliveries.extend(self.notice(letter, number, occasion, names));
+        for (number, message) in occasion.messages().iter().enumerate() {
+            if self.agents.contains(&message.to) {
+                deliveries.extend(self.notice(message, number, occasion, names));
             }
         }
         deliveries
@@ -81,14 +81,14 @@ impl NoticeFiles<'_> {
 
     fn notice(
         &self,
-        letter: &DaemonMessage,
+        message: &DaemonMessage,
         number: usize,
         occasion: Occasion<'_>,
         names: &mut UsedNames,
     ) -> Vec<Delivery> {
-        let head = self.head(&letter.id, &letter.to);
+        let head = self.head(&message.id, &message.to);
         let mut deliveries = Vec::new();
-        let (what, text) = match &letter.says {
+        let (what, text) = match &message.says {
             Says::Escalated { review, reason } => {
                 let after = self.after(review, occasion);
                 (
@@ -124,7 +124,7 @@ impl NoticeFiles<'_> {
                     event: occasion.event(),
                 };
                 // The id is random, so no other packet can have the name already.
-                let name = format!("pr{}_r{round}_{}", review.pr, letter.id.as_str());
+                let name = format!("pr{}_r{round}_{}", review.pr, message.id.as_str());
                 let packet = budget::packet(&spent, &name, head.at);
                 let (path, delivery) =
                     packet_of(dirs::FINDINGS, &name, packet.text.clone(), names, self.seq);
@@ -138,7 +138,7 @@ impl NoticeFiles<'_> {
                 let task = tasks
                     .iter()
                     .find(|dispatched| dispatched.id == *task)
-                    .expect("a handoff letter is about a task of its record");
+                    .expect("a handoff message is about a task of its record");
                 let text = handoff::packet(task, head.at);
                 let (path, delivery) =
                     packet_of(dirs::HANDOFF, task.id.as_str(), text, names, self.seq);
@@ -147,14 +147,14 @@ impl NoticeFiles<'_> {
             }
             Says::SentDiffers { file } => ("sent_differs", notices::sent_differs(&head, file)),
         };
-        deliveries.push(self.posted(&letter.to, what, number, text, names));
+        deliveries.push(self.posted(&message.to, what, number, text, names));
         deliveries
     }
 
     fn before(&self, key: &ReviewKey) -> &Review {
         self.state
             .review(key)
-            .expect("a letter is about a review that the state has")
+            .expect("a message is about a review that the state has")
     }
 
     fn after(&self, key: &ReviewKey, occasion: Occasion<'_>) -> Review {

@@ -135,8 +135,8 @@ fn repeated(judge: Judge<'_>, entry: &Entry, then: &Duplicate) -> Result<(), Dif
 }
 
 fn event(judge: Judge<'_>, then: &Record, record: &EventRecord) -> EventRecord {
-    let mut letters = then.letters().iter().map(|letter| letter.id.clone());
-    let mut next = || letters.next().unwrap_or_else(unknown_id);
+    let mut messages = then.messages().iter().map(|message| message.id.clone());
+    let mut next = || messages.next().unwrap_or_else(unknown_id);
     let reported = ReportedEvent {
         order: record.order(),
         event: record.event(),
@@ -156,8 +156,8 @@ fn refusal(judge: Judge<'_>, then: &RefusedMessage) -> Result<Judgement, Differs
         let refused = judge.refuse_checked(from, *code, None, &mut unknown_id);
         return Ok(Judgement::Refused(refused));
     };
-    let RefusalCost { step, letters, .. } = cost;
-    let announced = letters.first().map(|letter| &letter.id);
+    let RefusalCost { step, messages, .. } = cost;
+    let announced = messages.first().map(|message| &message.id);
     let of = |costs| {
         let mut ids = [None, announced].into_iter();
         let mut next = || ids.next().flatten().cloned().unwrap_or_else(unknown_id);

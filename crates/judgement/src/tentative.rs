@@ -272,7 +272,7 @@ fn handed_on(entry: &Entry, record: &EventRecord) -> Option<RequestFile> {
 fn refused_files(entry: &Entry, refused: &RefusedMessage) -> Result<(), Differs> {
     let mut told = vec![refused.from.as_str()];
     if let Some(cost) = &refused.cost {
-        told.extend(cost.letters.iter().map(|letter| letter.to.as_str()));
+        told.extend(cost.messages.iter().map(|message| message.to.as_str()));
     }
     for delivery in &entry.deliveries {
         let fits = match (&delivery.mailbox, &delivery.content) {

@@ -232,7 +232,7 @@ pub(super) fn event(record: &EventRecord) -> Vec<Fact> {
                 all.extend(threads(step));
             }
             all.extend(happened.handoff.iter().flat_map(handoff));
-            all.extend(happened.letters.iter().map(letter));
+            all.extend(happened.messages.iter().map(message));
             all
         }
         EventRecord::Declined(DeclinedEvent { code, why, .. }) => {
@@ -260,7 +260,7 @@ pub(super) fn cost(refused: &RefusedMessage) -> Vec<Fact> {
                 phase(&cost.step.phase, *round)
             )));
         }
-        all.extend(cost.letters.iter().map(letter));
+        all.extend(cost.messages.iter().map(message));
     }
     all.push(Fact::note(match notice {
         Notice::Sent { summed_up: 0, .. } => format!("{DAEMON} -> {from} notification refused"),
@@ -398,8 +398,8 @@ fn handoff(handoff: &Handoff) -> Vec<Fact> {
     tasks.chain(left).chain(dropped).collect()
 }
 
-fn letter(letter: &DaemonMessage) -> Fact {
-    let DaemonMessage { to, says, .. } = letter;
+fn message(message: &DaemonMessage) -> Fact {
+    let DaemonMessage { to, says, .. } = message;
     let what = match says {
         Says::Escalated { reason, .. } => format!("notification escalated {reason}"),
         Says::BudgetSpent { .. } => "review_feedback reviewer_budget_exceeded".to_owned(),

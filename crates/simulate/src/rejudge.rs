@@ -103,7 +103,7 @@ impl Rejudge {
             home_away: false,
             order: None,
             steps: Vec::new(),
-            letters: Vec::new(),
+            messages: Vec::new(),
             handoff,
             pair: None,
         };

@@ -25,7 +25,7 @@ pub use invariants::Invariant;
 pub use report::{Report, run_all};
 pub use thread::{Replies, alone, follow};
 
-/// Sequential ids for the letters of one record; the walk does not keep them.
+/// Sequential ids for the messages of one record; the walk does not keep them.
 fn ids() -> impl FnMut() -> message_schema::id::MessageId {
     let mut number = 0_u8;
     move || {

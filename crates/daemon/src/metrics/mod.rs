@@ -152,14 +152,14 @@ impl Meter {
 
     fn happened(&mut self, happened: &Happened) {
         self.budgets_spent += happened
-            .letters
+            .messages
             .iter()
-            .filter(|letter| is_budget_spent(letter))
+            .filter(|message| is_budget_spent(message))
             .count() as u64;
         // An event may also add to a review that ended earlier; only the end itself sends a notice to the agents.
         for step in &happened.steps {
-            let mut letters = happened.letters.iter();
-            if letters.any(|letter| ends(letter, &step.review)) {
+            let mut messages = happened.messages.iter();
+            if messages.any(|message| ends(message, &step.review)) {
                 self.ended_by(step);
             }
         }
@@ -198,13 +198,13 @@ impl Meter {
     }
 }
 
-fn is_budget_spent(letter: &DaemonMessage) -> bool {
-    matches!(letter.says, Says::BudgetSpent { .. })
+fn is_budget_spent(message: &DaemonMessage) -> bool {
+    matches!(message.says, Says::BudgetSpent { .. })
 }
 
-fn ends(letter: &DaemonMessage, of: &ReviewKey) -> bool {
+fn ends(message: &DaemonMessage, of: &ReviewKey) -> bool {
     matches!(
-        &letter.says,
+        &message.says,
         Says::Escalated { review, .. }
             | Says::BudgetSpent { review, .. }
             | Says::Closed { review, .. } if review == of

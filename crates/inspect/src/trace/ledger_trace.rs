@@ -18,7 +18,7 @@ use workspace::index;
 pub(super) struct LedgerTrace {
     /// The agent whose outbox held it, or `settled`.
     pub(super) from: String,
-    /// Every record that judged a file under this id, in order; for the daemon's own letter, the record that wrote it.
+    /// Every record that judged a file under this id, in order; for the daemon's own message, the record that wrote it.
     pub(super) records: Vec<(Entry, Record)>,
     /// The number and time of the record that took the request.
     pub(super) taken: Option<(u64, String)>,
@@ -175,15 +175,15 @@ impl LedgerTrace {
         if is_take(&happened.event) && self.taken.is_none() {
             self.taken = Some((entry.seq, entry.at.clone()));
         }
-        if let Some(letter) = happened
-            .letters
+        if let Some(message) = happened
+            .messages
             .iter()
-            .find(|letter| is_in_place(letter, &review))
+            .find(|message| is_in_place(message, &review))
         {
             let how = AnswerLink::NextOfReview;
             let answer = TracedAnswer {
                 how,
-                id: letter.id.clone(),
+                id: message.id.clone(),
                 seq: entry.seq,
                 at: entry.at.clone(),
             };
@@ -212,8 +212,8 @@ fn is_take(event: &Event) -> bool {
     }
 }
 
-fn is_in_place(letter: &DaemonMessage, of: &ReviewKey) -> bool {
-    match &letter.says {
+fn is_in_place(message: &DaemonMessage, of: &ReviewKey) -> bool {
+    match &message.says {
         Says::BudgetSpent { review, .. } => review == of,
         Says::Escalated { .. }
         | Says::Closed { .. }
@@ -249,7 +249,7 @@ fn parent(entry: &Entry) -> Option<String> {
         .map(str::to_owned)
 }
 
-/// True if the record contains a letter that the daemon wrote under this id.
+/// True if the record contains a message that the daemon wrote under this id.
 fn writes(record: &Record, id: &MessageId) -> bool {
     let is_notice = record
         .refused()
@@ -257,14 +257,14 @@ fn writes(record: &Record, id: &MessageId) -> bool {
             Notice::Sent { id: own, .. } => own == id,
             Notice::Withheld | Notice::Never => false,
         });
-    is_notice || record.letters().iter().any(|letter| letter.id == *id)
+    is_notice || record.messages().iter().any(|message| message.id == *id)
 }
 
 /// The digest of a delivery's content, if it is the message under this id.
 pub(super) fn brings(entry: &Entry, delivery: &Delivery, id: &MessageId) -> Option<Digest> {
     match &delivery.content {
         Content::Original => entry.original.as_ref().and_then(|original| original.digest),
-        // A daemon's letter opens with its id, like every message we write.
+        // A daemon's message opens with its id, like every message we write.
         Content::Text(text) => {
             let message = message_schema::parse(text.as_bytes()).ok()?;
             (message.id()? == *id).then(|| Digest::of(text.as_bytes()))

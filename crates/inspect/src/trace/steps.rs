@@ -15,10 +15,10 @@ use super::{Certainty, Life, LifeStep, Stage};
 
 /// The life of a message that the ledger knows.
 pub(super) fn life(root: &Path, id: &MessageId, told: &LedgerTrace) -> Life {
-    let is_letter = told.from == message_schema::envelope::DAEMON;
+    let is_daemons = told.from == message_schema::envelope::DAEMON;
     let mut steps = Vec::new();
     for (entry, record) in &told.records {
-        if is_letter {
+        if is_daemons {
             let step = LifeStep::new(Stage::Written, Certainty::Yes, "by the daemon itself");
             steps.push(step.by_record(entry.seq, &entry.at));
         } else {

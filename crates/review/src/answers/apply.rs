@@ -81,7 +81,7 @@ fn apply_refused(state: &mut State, refused: &RefusedMessage, at: DateTime<Utc>)
         .admission
         .record_notice(&refused.from, &refused.notice, at);
     if let Some(cost) = &refused.cost {
-        remember_ids(state, &cost.letters);
+        remember_ids(state, &cost.messages);
         apply_step(state, &cost.step, Closer::Daemon, at);
     }
 }
@@ -110,7 +110,7 @@ fn apply_event(state: &mut State, happened: &Happened, at: DateTime<Utc>) {
         }
         apply_pair(state, news, status, at);
     }
-    remember_ids(state, &happened.letters);
+    remember_ids(state, &happened.messages);
     for step in &happened.steps {
         let reviewer = state
             .review(&step.review)
@@ -156,8 +156,8 @@ fn note_order(state: &mut State, order: Option<&MessageId>) {
     }
 }
 
-fn remember_ids(state: &mut State, letters: &[DaemonMessage]) {
-    letters
+fn remember_ids(state: &mut State, messages: &[DaemonMessage]) {
+    messages
         .iter()
         .for_each(|message| state.admission.add_daemon_id(&message.id));
 }

@@ -103,7 +103,7 @@ fn cost(
         return Some(Box::new(RefusalCost {
             attempts_left,
             step,
-            letters: Vec::new(),
+            messages: Vec::new(),
         }));
     }
     let says = match costs {
@@ -125,6 +125,6 @@ fn cost(
     Some(Box::new(RefusalCost {
         attempts_left,
         step,
-        letters: vec![message],
+        messages: vec![message],
     }))
 }

@@ -139,7 +139,7 @@ impl Undo {
             self.daemon_id(state, id);
         }
         if let Some(cost) = &refused.cost {
-            self.daemon_ids(state, &cost.letters);
+            self.daemon_ids(state, &cost.messages);
             self.step(state, &cost.step);
         }
     }
@@ -168,7 +168,7 @@ impl Undo {
             | Event::SentDiffers(_)
             | Event::Host(_) => {}
         }
-        self.daemon_ids(state, &happened.letters);
+        self.daemon_ids(state, &happened.messages);
         for step in &happened.steps {
             self.step(state, step);
         }
@@ -182,10 +182,10 @@ impl Undo {
         self.reviews.push((step.review.clone(), before));
     }
 
-    fn daemon_ids(&mut self, state: &State, letters: &[DaemonMessage]) {
-        letters
+    fn daemon_ids(&mut self, state: &State, messages: &[DaemonMessage]) {
+        messages
             .iter()
-            .for_each(|letter| self.daemon_id(state, &letter.id));
+            .for_each(|message| self.daemon_id(state, &message.id));
     }
 
     fn daemon_id(&mut self, state: &State, id: &MessageId) {

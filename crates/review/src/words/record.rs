@@ -119,13 +119,13 @@ impl Record {
     }
 
     /// Returns the daemon's messages to agents about it, except the notice of a refusal.
-    pub fn letters(&self) -> &[DaemonMessage] {
+    pub fn messages(&self) -> &[DaemonMessage] {
         match self {
             Self::Judged(Judgement::Refused(RefusedMessage {
                 cost: Some(cost), ..
-            })) => &cost.letters,
+            })) => &cost.messages,
             Self::Judged(_) | Self::Event(EventRecord::Declined(_)) => &[],
-            Self::Event(EventRecord::Happened(happened)) => &happened.letters,
+            Self::Event(EventRecord::Happened(happened)) => &happened.messages,
         }
     }
 
@@ -285,8 +285,8 @@ pub struct RefusalCost {
     /// The change to the review.
     pub step: ReviewStep,
     /// The daemon's messages to agents about it.
-    #[serde(skip_serializing_if = "Vec::is_empty", default)]
-    pub letters: Vec<DaemonMessage>,
+    #[serde(skip_serializing_if = "Vec::is_empty", default, rename = "letters")]
+    pub messages: Vec<DaemonMessage>,
 }
 
 /// An event and everything it changes.
@@ -304,8 +304,8 @@ pub struct Happened {
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub steps: Vec<ReviewStep>,
     /// The daemon's messages to agents about it.
-    #[serde(skip_serializing_if = "Vec::is_empty", default)]
-    pub letters: Vec<DaemonMessage>,
+    #[serde(skip_serializing_if = "Vec::is_empty", default, rename = "letters")]
+    pub messages: Vec<DaemonMessage>,
     /// The findings handed off; only pull request events decide that.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub handoff: Option<Handoff>,

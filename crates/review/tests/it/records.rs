@@ -46,11 +46,11 @@ impl Story {
         writeln!(self.page, "\n{said:?}").expect("a text");
         for (record, _) in &self.table.records[self.written..] {
             let json = serde_json::to_string(record).expect("records are JSON");
-            let (steps, letters) = (record.steps().len(), record.letters().len());
+            let (steps, messages) = (record.steps().len(), record.messages().len());
             let word = record.word();
             writeln!(
                 self.page,
-                "  {word}, {steps} steps, {letters} letters: {json}"
+                "  {word}, {steps} steps, {messages} messages: {json}"
             )
             .expect("a text");
             for left in handed_off(record).iter().flat_map(|handoff| &handoff.left) {

@@ -175,10 +175,10 @@ impl Table {
     }
 
     fn ids(&self) -> impl FnMut() -> MessageId + use<> {
-        let (number, mut letter) = (self.records.len(), 0);
+        let (number, mut count) = (self.records.len(), 0);
         move || {
-            letter += 1;
-            MessageId::new(format!("settled-{number}-{letter}")).expect("an id")
+            count += 1;
+            MessageId::new(format!("settled-{number}-{count}")).expect("an id")
         }
     }
 

@@ -325,10 +325,10 @@ impl Probe {
     }
 
     fn ids(&mut self) -> impl FnMut() -> MessageId + use<> {
-        let (id, mut letter) = (self.id(), 0);
+        let (id, mut count) = (self.id(), 0);
         move || {
-            letter += 1;
-            MessageId::new(format!("{id}-{letter}")).expect("letters and digits")
+            count += 1;
+            MessageId::new(format!("{id}-{count}")).expect("letters and digits")
         }
     }
 

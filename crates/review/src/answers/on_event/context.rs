@@ -25,7 +25,7 @@ pub(super) struct EventContext<'a> {
 #[derive(Default)]
 pub(super) struct Consequences {
     pub(super) steps: Vec<ReviewStep>,
-    pub(super) letters: Vec<DaemonMessage>,
+    pub(super) messages: Vec<DaemonMessage>,
     pub(super) handoff: Option<Handoff>,
     pub(super) pair: Option<PairStatus>,
 }

@@ -31,7 +31,7 @@ pub(super) fn on_event(
         Deadline::Runtime => EscalationReason::ReviewerBudgetExceeded,
         Deadline::Author => EscalationReason::AuthorTimeout,
     };
-    let letters = match which {
+    let messages = match which {
         Deadline::Runtime => {
             let says = Says::BudgetSpent {
                 review: key.clone(),
@@ -53,7 +53,7 @@ pub(super) fn on_event(
     let step = ReviewStep::to(key, review.round, Phase::Escalated(reason));
     Ok(Consequences {
         steps: vec![step],
-        letters,
+        messages,
         ..Consequences::default()
     })
 }

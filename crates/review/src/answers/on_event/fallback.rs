@@ -101,7 +101,7 @@ fn reassigned(
         review: key.clone(),
         to: to.clone(),
     };
-    let letters = [&key.author, review.reviewer(key)]
+    let messages = [&key.author, review.reviewer(key)]
         .map(|agent| context.message(agent, says.clone()))
         .into();
     let step = ReviewStep {
@@ -110,7 +110,7 @@ fn reassigned(
     };
     Consequences {
         steps: vec![step],
-        letters,
+        messages,
         ..Consequences::default()
     }
 }
@@ -135,10 +135,10 @@ fn escalated(
     review: (&ReviewKey, &Review),
     reason: EscalationReason,
 ) -> Consequences {
-    let (step, letters) = given_up(context, review, reason);
+    let (step, messages) = given_up(context, review, reason);
     Consequences {
         steps: vec![step],
-        letters: letters.into(),
+        messages: messages.into(),
         ..Consequences::default()
     }
 }

@@ -63,7 +63,7 @@ pub fn on_event(
     match answer {
         Ok(Consequences {
             steps,
-            letters,
+            messages,
             handoff,
             pair,
         }) => EventRecord::Happened(Box::new(Happened {
@@ -71,7 +71,7 @@ pub fn on_event(
             home_away: false,
             order,
             steps,
-            letters,
+            messages,
             handoff,
             pair,
         })),
@@ -88,7 +88,7 @@ pub fn on_event(
 fn sent_differs(context: &mut EventContext<'_>, differs: &SentDiffers) -> Consequences {
     let file = differs.file.clone();
     Consequences {
-        letters: vec![context.message(&differs.agent, Says::SentDiffers { file })],
+        messages: vec![context.message(&differs.agent, Says::SentDiffers { file })],
         ..Consequences::default()
     }
 }

@@ -43,9 +43,9 @@ fn give_up(context: &mut EventContext<'_>, known: &OpenPair, answer: &mut Conseq
     let state = context.state;
     let own = state.reviews_of_pair(known);
     for (key, review) in own.filter(|(_, review)| review.phase.invocation().is_some()) {
-        let (step, letters) =
+        let (step, messages) =
             reviewer::given_up(context, (key, review), EscalationReason::InvocationFailed);
-        answer.letters.extend(letters);
+        answer.messages.extend(messages);
         answer.steps.push(step);
     }
 }

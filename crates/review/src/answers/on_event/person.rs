@@ -50,10 +50,10 @@ pub(super) fn on_event(
         }
         (_, None) => None,
     };
-    let letters = told.map(|(to, says)| context.message(to, says));
+    let messages = told.map(|(to, says)| context.message(to, says));
     Ok(Consequences {
         steps: vec![step],
-        letters: letters.into_iter().collect(),
+        messages: messages.into_iter().collect(),
         ..Consequences::default()
     })
 }

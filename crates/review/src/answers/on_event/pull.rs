@@ -37,7 +37,7 @@ pub(super) fn on_event(
         return Err(Declined::new(Code::ReviewAmbiguous, why));
     }
     let mut steps: BTreeMap<&ReviewKey, ReviewStep> = BTreeMap::new();
-    let mut letters = Vec::new();
+    let mut messages = Vec::new();
     for (key, review) in &reviews {
         let Some(phase) = phase_after(review, event) else {
             continue;
@@ -47,7 +47,7 @@ pub(super) fn on_event(
                 review: (*key).clone(),
                 reason: *reason,
             };
-            letters.push(context.message(mover, says));
+            messages.push(context.message(mover, says));
         }
         steps.insert(key, ReviewStep::to(key, review.round, phase));
     }
@@ -72,7 +72,7 @@ pub(super) fn on_event(
         step.gives_up_task = gives_up_task;
     }
     for task in &plan.handoff.tasks {
-        letters.push(context.message(
+        messages.push(context.message(
             &task.target,
             Says::Handoff {
                 task: task.id.clone(),
@@ -81,7 +81,7 @@ pub(super) fn on_event(
     }
     Ok(Consequences {
         steps: steps.into_values().collect(),
-        letters,
+        messages,
         handoff: Some(plan.handoff),
         pair: None,
     })

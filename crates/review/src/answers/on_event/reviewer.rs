@@ -68,7 +68,7 @@ pub(super) fn turns(
     let phase = Phase::Escalated(EscalationReason::ReviewerBudgetExceeded);
     Ok(Consequences {
         steps: vec![ReviewStep::to(key, review.round, phase)],
-        letters: vec![context.message(&key.author, says)],
+        messages: vec![context.message(&key.author, says)],
         ..Consequences::default()
     })
 }
@@ -91,10 +91,10 @@ pub(super) fn started(
     context.has_budget(review.reviewer(key))?;
     // The limit may have been lowered since the last run.
     if context.policy.budget.per_review.is_reached(review.spent) {
-        let (step, letters) = given_up(context, (key, review), EscalationReason::SpendExceeded);
+        let (step, messages) = given_up(context, (key, review), EscalationReason::SpendExceeded);
         return Ok(Consequences {
             steps: vec![step],
-            letters: letters.into(),
+            messages: messages.into(),
             ..Consequences::default()
         });
     }
@@ -171,11 +171,11 @@ pub(super) fn given_up(
         review: key.clone(),
         reason: reason.clone(),
     };
-    let letters =
+    let messages =
         [&key.author, review.reviewer(key)].map(|agent| context.message(agent, says.clone()));
     (
         ReviewStep::to(key, review.round, Phase::Escalated(reason)),
-        letters,
+        messages,
     )
 }
 

@@ -24,9 +24,9 @@ pub(super) fn on_event(
         .budget
         .per_review
         .is_reached(review.spent.plus(more));
-    let (step, letters) = if is_over && !review.phase.is_final() {
-        let (step, letters) = given_up(context, (key, review), EscalationReason::SpendExceeded);
-        (step, letters.into())
+    let (step, messages) = if is_over && !review.phase.is_final() {
+        let (step, messages) = given_up(context, (key, review), EscalationReason::SpendExceeded);
+        (step, messages.into())
     } else {
         let step = ReviewStep::to(key, review.round, review.phase.clone());
         (step, Vec::new())
@@ -36,7 +36,7 @@ pub(super) fn on_event(
             spent: Some(more),
             ..step
         }],
-        letters,
+        messages,
         ..Consequences::default()
     })
 }

@@ -137,8 +137,8 @@ fn an_answer_to_the_daemon_gets_no_notice_and_one_to_an_agent_does() {
         panic!("no notice")
     };
     table.wait(chrono::TimeDelta::days(7));
-    let letters = table.last_record().letters();
-    let escalated: Vec<String> = letters.iter().map(|it| it.id.to_string()).collect();
+    let messages = table.last_record().messages();
+    let escalated: Vec<String> = messages.iter().map(|it| it.id.to_string()).collect();
     assert_eq!(escalated.len(), 2, "one for each agent");
     for (parent, is_heard) in [
         (id.as_str(), false),

@@ -84,7 +84,7 @@ fn an_approval_beyond_its_turns_closes_the_invocation() {
     else {
         panic!("it costs the invocation")
     };
-    assert!(matches!(cost.letters[0].says, Says::BudgetSpent { .. }));
+    assert!(matches!(cost.messages[0].says, Says::BudgetSpent { .. }));
     assert_eq!(table.lgtm("", None), refused(&["invocation_closed"]));
 }
 

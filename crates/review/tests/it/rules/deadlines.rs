@@ -44,10 +44,10 @@ fn once_taken_the_runtime_counts_and_its_end_is_the_daemon_s_feedback() {
         panic!("a deadline is an event")
     };
     assert!(matches!(
-        happened.letters[0].says,
+        happened.messages[0].says,
         Says::BudgetSpent { round: 1, .. }
     ));
-    assert_eq!(happened.letters[0].to.as_str(), "claude");
+    assert_eq!(happened.messages[0].to.as_str(), "claude");
     assert_eq!(table.lgtm("", None), refused(&["invocation_closed"]));
 }
 

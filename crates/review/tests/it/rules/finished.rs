@@ -39,7 +39,7 @@ fn reviews_at_rest_are_in_the_snapshot_and_change_as_others_do() {
         },
         order: None,
         steps: vec![step],
-        letters: Vec::new(),
+        messages: Vec::new(),
         handoff: None,
         pair: None,
     })));

@@ -582,16 +582,16 @@ fn what_a_pair_that_failed_leaves_open_is_a_persons() {
         panic!("it happened")
     };
     let told: Vec<&str> = happened
-        .letters
+        .messages
         .iter()
-        .map(|letter| letter.to.as_str())
+        .map(|message| message.to.as_str())
         .collect();
     assert_eq!(told, ["claude", "codex"]);
     assert!(
         happened
-            .letters
+            .messages
             .iter()
-            .all(|letter| matches!(letter.says, Says::Escalated { .. }))
+            .all(|message| matches!(message.says, Says::Escalated { .. }))
     );
     assert_eq!(table.lgtm("", None), refused(&["invocation_closed"]));
     // A pair that can continue leaves its reviews unchanged.

@@ -103,13 +103,13 @@ fn the_daemon_answers_for_a_reviewer_whose_budget_is_spent() {
     let root = root.path();
     let review = r#"{"pr":"87","author":"claude","reviewer":"gemini"}"#;
     let other = review.replace("87", "88");
-    let letters = format!(
+    let messages = format!(
         r#""letters":[{{"id":"settled-1","to":"claude","says":{{"escalated":{{"review":{review},"reason":"reviewer_budget_exceeded"}}}}}},{{"id":"settled-2","to":"claude","says":{{"budget_spent":{{"review":{other},"round":1}}}}}},{{"id":"settled-3","to":"claude","says":{{"budget_spent":{{"review":{review},"round":1}}}}}}],"steps""#
     );
-    rewrite(root, 12, r#""steps""#, &letters);
+    rewrite(root, 12, r#""steps""#, &messages);
     let answered = "answered yes (12): settled-3 is the review's next response";
     assert_eq!(steps(root, "req-87", &[Stage::Answered]), [answered]);
-    // The daemon wrote its own letter, and nothing else that the record is about.
+    // The daemon wrote its own message, and nothing else that the record is about.
     let written = "written yes (12): by the daemon itself".to_owned();
     assert_eq!(
         lives(root, "settled-3", &[Stage::Written]),

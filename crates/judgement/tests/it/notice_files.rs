@@ -22,7 +22,7 @@ fn is_example(path: &str, text: &str) {
 fn a_spent_budget_becomes_the_feedback_its_reviewer_did_not_give() {
     let mut room = Room::in_round_two();
     room.overrun();
-    let (text, valid) = room.letter("claude");
+    let (text, valid) = room.message("claude");
     assert_eq!(
         valid.envelope().parent_message_id.as_deref(),
         Some("msg-20260213T1000Z-claude-003")
@@ -41,7 +41,7 @@ fn a_spent_budget_without_open_threads_is_an_empty_packet() {
         which: which(),
         count: 8,
     });
-    let (text, _) = room.letter("claude");
+    let (text, _) = room.message("claude");
     assert!(text.contains("blocking_count: 0\n"), "{text}");
     let packet = read(&room.path("packets/findings/pr86_r1_settled-1.yaml"));
     assert!(
@@ -98,7 +98,7 @@ fn a_packet_larger_than_a_packet_may_be_is_carried_in_brief() {
     let packet = read(&room.path("packets/findings/pr86_r3_settled-1.yaml"));
     assert!(packet.len() <= 256 * 1024, "{} bytes", packet.len());
     assert_eq!(packet.matches("- id: ").count(), 50);
-    room.letter("claude");
+    room.message("claude");
 }
 
 #[test]
@@ -119,7 +119,7 @@ fn a_merge_hands_the_findings_of_a_file_to_their_agent_as_a_message_and_a_packet
         room.names("packets/handoff"),
         ["handoff-pr86-1.yaml", "handoff-pr86-2.yaml"]
     );
-    let (text, valid) = room.letter("gemini");
+    let (text, valid) = room.message("gemini");
     assert_eq!(
         valid.envelope().related_packet.as_deref(),
         Some("packets/handoff/handoff-pr86-2.yaml")
@@ -130,7 +130,7 @@ fn a_merge_hands_the_findings_of_a_file_to_their_agent_as_a_message_and_a_packet
         &read(&room.path("packets/handoff/handoff-pr86-2.yaml")),
     );
 
-    let (text, _) = room.letter("codex");
+    let (text, _) = room.message("codex");
     is_example("valid/inbox/closed.yaml", &text);
     room.pull(PullAction::Merged);
     assert_eq!(
@@ -169,7 +169,7 @@ fn a_task_longer_than_a_body_is_cut_behind_what_must_be_known() {
         .collect();
     room.post(&FEEDBACK.replace("count: 2", "count: 25"), Some(&packet));
     room.pull(PullAction::Merged);
-    let (text, _) = room.letter("gemini");
+    let (text, _) = room.message("gemini");
     assert!(
         text.contains("must carry `handoff_ref: handoff-pr86-1`"),
         "{text}"
@@ -187,7 +187,7 @@ fn a_person_s_decision_is_told_with_name_and_reason_and_what_comes_next() {
     let mut room = Room::in_round_two();
     room.overrun();
     room.person(Act::Reopen);
-    let (text, _) = room.letter("claude");
+    let (text, _) = room.message("claude");
     is_example("valid/inbox/decided.yaml", &text);
 }
 
@@ -201,9 +201,9 @@ fn a_missed_deadline_is_told_to_both_sides() {
     };
     room.now = at;
     room.hear(&event);
-    let (text, _) = room.letter("claude");
+    let (text, _) = room.message("claude");
     is_example("valid/inbox/escalated.yaml", &text);
-    let (text, _) = room.letter("codex");
+    let (text, _) = room.message("codex");
     assert!(
         text.contains("codex has nothing to do until then"),
         "{text}"
@@ -214,10 +214,10 @@ fn a_missed_deadline_is_told_to_both_sides() {
 fn a_review_that_a_person_s_hold_ends_is_told_with_the_hold() {
     let mut room = Room::in_round_two();
     room.person(Act::Hold(finding("F-001")));
-    let (text, _) = room.letter("codex");
+    let (text, _) = room.message("codex");
     assert!(text.contains("alice holds F-001 for people"), "{text}");
     room.person(Act::Hold(finding("F-002")));
-    let (text, _) = room.letter("claude");
+    let (text, _) = room.message("claude");
     assert!(
         text.contains("blocker_held") && text.contains("alice holds F-002"),
         "{text}"
@@ -233,14 +233,14 @@ fn findings_a_person_had_queued_are_counted_when_nothing_lands() {
     let mut room = Room::in_round_two();
     room.person(Act::Queue(finding("F-002")));
     room.pull(PullAction::Closed);
-    let (text, _) = room.letter("codex");
+    let (text, _) = room.message("codex");
     assert!(text.contains("closed without being merged"), "{text}");
     assert!(text.contains("Not handed off (not_merged): 3.\n"), "{text}");
     assert!(text.contains("nobody gets now: 1.\n"), "{text}");
 }
 
 #[test]
-fn several_letters_of_one_record_to_one_agent_have_names_of_their_own() {
+fn several_messages_of_one_record_to_one_agent_have_names_of_their_own() {
     let mut room = Room::new();
     for (n, reviewer) in ["codex", "gemini", "gpt"].iter().enumerate() {
         room.post(
@@ -262,7 +262,7 @@ fn several_letters_of_one_record_to_one_agent_have_names_of_their_own() {
 }
 
 #[test]
-fn a_letter_to_an_agent_that_is_gone_holds_up_nothing() {
+fn a_message_to_an_agent_that_is_gone_holds_up_nothing() {
     let mut room = Room::in_round_two();
     room.under(|policy| drop(policy.agents.remove(&agent("claude"))));
     std::fs::remove_dir_all(room.path("agents/claude")).expect("an agent to remove");

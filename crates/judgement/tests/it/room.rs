@@ -26,7 +26,7 @@ pub(crate) struct Room {
     pub(crate) spool: Spool,
     pub(crate) tentative: Tentative,
     pub(crate) now: DateTime<Utc>,
-    letters: u32,
+    messages: u32,
 }
 
 pub(crate) fn agent(name: &str) -> AgentName {
@@ -55,7 +55,7 @@ impl Room {
             spool,
             tentative,
             now,
-            letters: 0,
+            messages: 0,
         }
     }
 
@@ -104,10 +104,10 @@ impl Room {
     /// Judges the event, commits its record and delivers its files.
     pub(crate) fn hear(&mut self, event: &Event) -> Record {
         self.now += TimeDelta::seconds(1);
-        let letters = &mut self.letters;
+        let messages = &mut self.messages;
         let mut ids = || {
-            *letters += 1;
-            MessageId::new(format!("settled-{letters}")).expect("an id")
+            *messages += 1;
+            MessageId::new(format!("settled-{messages}")).expect("an id")
         };
         let reported = ReportedEvent { order: None, event };
         let record = self.tentative.judge(self.now).event(reported, &mut ids);
@@ -172,10 +172,10 @@ impl Room {
         names
     }
 
-    /// Returns the last letter in the inbox, checked against every rule for delivered messages.
-    pub(crate) fn letter(&self, to: &str) -> (String, Valid) {
+    /// Returns the last message in the inbox, checked against every rule for delivered messages.
+    pub(crate) fn message(&self, to: &str) -> (String, Valid) {
         let inbox = format!("agents/{to}/inbox");
-        let file = self.names(&inbox).pop().expect("a letter");
+        let file = self.names(&inbox).pop().expect("a message");
         let text = read(&self.path(&inbox).join(file));
         let message = parse(text.as_bytes()).expect("readable");
         let packet = message

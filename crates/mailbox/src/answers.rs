@@ -13,27 +13,27 @@ use crate::my_reviews::{Move, MyReview};
 /// True if this is the verdict its reader waits for: feedback, an lgtm or a notice of the daemon about a review. False
 /// for a message that the reader has answered, and for the refusal of its own message while another agent has to move.
 pub fn is_verdict(
-    letter: &MailboxEntry,
+    message: &MailboxEntry,
     me: &AgentName,
     mailboxes: &AgentMailboxes,
 ) -> io::Result<bool> {
-    let is_one = match letter.kind.as_deref().and_then(MessageType::from_word) {
+    let is_one = match message.kind.as_deref().and_then(MessageType::from_word) {
         Some(MessageType::Review(ReviewKind::Feedback | ReviewKind::Lgtm)) => true,
         Some(
             MessageType::Review(ReviewKind::Request | ReviewKind::Addressed) | MessageType::Text(_),
         )
         | None => {
-            letter.from.as_deref() == Some(DAEMON)
-                && letter.pr.is_some()
-                && !leaves_waiting(letter, me)
+            message.from.as_deref() == Some(DAEMON)
+                && message.pr.is_some()
+                && !leaves_waiting(message, me)
         }
     };
-    Ok(is_one && !is_answered(letter, mailboxes)?)
+    Ok(is_one && !is_answered(message, mailboxes)?)
 }
 
 /// True if this is a refusal after which another agent has to move, so that the verdict is still to come.
-fn leaves_waiting(letter: &MailboxEntry, me: &AgentName) -> bool {
-    let Some(report) = report_in(letter) else {
+fn leaves_waiting(message: &MailboxEntry, me: &AgentName) -> bool {
+    let Some(report) = report_in(message) else {
         return false;
     };
     let movers = report
@@ -45,23 +45,23 @@ fn leaves_waiting(letter: &MailboxEntry, me: &AgentName) -> bool {
 }
 
 /// The report in a refusal notice of the daemon.
-fn report_in(letter: &MailboxEntry) -> Option<Report> {
-    let message = parse(letter.text.as_bytes()).ok()?;
-    let body = message.root().field_text("body")?;
+fn report_in(message: &MailboxEntry) -> Option<Report> {
+    let parsed = parse(message.text.as_bytes()).ok()?;
+    let body = parsed.root().field_text("body")?;
     Report::from_yaml(body.as_bytes()).ok()
 }
 
 /// True if this is the daemon's notice about this refusal.
-pub fn tells_of(letter: &MailboxEntry, refusal: &Report) -> bool {
+pub fn tells_of(message: &MailboxEntry, refusal: &Report) -> bool {
     let is_same = |report: Report| {
         (report.file, report.digest) == (refusal.file.clone(), refusal.digest.clone())
     };
-    letter.from.as_deref() == Some(DAEMON) && report_in(letter).is_some_and(is_same)
+    message.from.as_deref() == Some(DAEMON) && report_in(message).is_some_and(is_same)
 }
 
 /// True if the reader has since sent a request or a report of fixes for that pull request.
-fn is_answered(letter: &MailboxEntry, mailboxes: &AgentMailboxes) -> io::Result<bool> {
-    let (Some(pr), Some(arrived)) = (&letter.pr, letter.arrived) else {
+fn is_answered(message: &MailboxEntry, mailboxes: &AgentMailboxes) -> io::Result<bool> {
+    let (Some(pr), Some(arrived)) = (&message.pr, message.arrived) else {
         return Ok(false);
     };
     for place in [MailboxPlace::Outbox, MailboxPlace::Sent] {
@@ -80,24 +80,26 @@ fn is_answered(letter: &MailboxEntry, mailboxes: &AgentMailboxes) -> io::Result<
 /// True if the reader has dealt with a message that is still in its inbox: its answer was accepted, according to the
 /// reviews and the agent's own `sent/`.
 pub fn is_dealt_with(
-    letter: &MailboxEntry,
+    message: &MailboxEntry,
     reviews: &[MyReview],
     mailboxes: &AgentMailboxes,
 ) -> bool {
     let owes = |role: &str| {
-        let is_own = |mine: &&MyReview| letter.is_about(&mine.pr);
+        let is_own = |mine: &&MyReview| message.is_about(&mine.pr);
         let mut own = reviews.iter().filter(is_own);
         own.any(|mine| mine.role == role && mine.whose == Move::Yours)
     };
-    match letter.kind.as_deref().and_then(MessageType::from_word) {
+    match message.kind.as_deref().and_then(MessageType::from_word) {
         Some(MessageType::Review(ReviewKind::Request | ReviewKind::Addressed)) => !owes("reviewer"),
         Some(MessageType::Review(ReviewKind::Feedback)) => !owes("author"),
         Some(MessageType::Text(TextKind::Question | TextKind::TaskRequest)) => {
-            let sent = letter
+            let sent = message
                 .arrived
                 .map(|at| mailboxes.since(MailboxPlace::Sent, at));
             let mut sent = sent.and_then(Result::ok).into_iter().flatten();
-            sent.any(|sent| sent.parent_message_id.is_some() && sent.parent_message_id == letter.id)
+            sent.any(|sent| {
+                sent.parent_message_id.is_some() && sent.parent_message_id == message.id
+            })
         }
         Some(MessageType::Review(ReviewKind::Lgtm) | MessageType::Text(_)) | None => false,
     }
@@ -105,9 +107,9 @@ pub fn is_dealt_with(
 
 /// Finds the daemon's notice in the inbox that this message was refused.
 pub fn refusal_notice(mailboxes: &AgentMailboxes, id: &str) -> io::Result<Option<MailboxEntry>> {
-    let letters = mailboxes.messages(MailboxPlace::Inbox)?;
-    Ok(letters.into_iter().find(|letter| {
-        letter.from.as_deref() == Some(DAEMON) && letter.parent_message_id.as_deref() == Some(id)
+    let messages = mailboxes.messages(MailboxPlace::Inbox)?;
+    Ok(messages.into_iter().find(|message| {
+        message.from.as_deref() == Some(DAEMON) && message.parent_message_id.as_deref() == Some(id)
     }))
 }
 
@@ -126,17 +128,17 @@ pub fn answered(
         MessageType::Review(ReviewKind::Addressed) => &[ReviewKind::Feedback],
         MessageType::Review(ReviewKind::Request) | MessageType::Text(_) => &[],
     };
-    let is_about = |letter: &MailboxEntry| pr.is_some_and(|pr| letter.is_about(pr));
-    let is_answered = |letter: &MailboxEntry| {
-        let is_parent = parent.is_some() && letter.id.as_deref() == parent;
-        let kind = letter.kind.as_deref().and_then(ReviewKind::from_word);
+    let is_about = |message: &MailboxEntry| pr.is_some_and(|pr| message.is_about(pr));
+    let is_answered = |message: &MailboxEntry| {
+        let is_parent = parent.is_some() && message.id.as_deref() == parent;
+        let kind = message.kind.as_deref().and_then(ReviewKind::from_word);
         let is_asked = kind.is_some_and(|kind| asked.contains(&kind));
-        is_parent || (is_asked && is_about(letter))
+        is_parent || (is_asked && is_about(message))
     };
-    let mut letters = mailboxes.messages(MailboxPlace::Taken)?;
-    letters.extend(mailboxes.messages(MailboxPlace::Inbox)?);
-    letters.retain(is_answered);
-    Ok(letters)
+    let mut messages = mailboxes.messages(MailboxPlace::Taken)?;
+    messages.extend(mailboxes.messages(MailboxPlace::Inbox)?);
+    messages.retain(is_answered);
+    Ok(messages)
 }
 
 /// The command that waits for the answer to a message of ours, without the options for workspace and agent; none if the

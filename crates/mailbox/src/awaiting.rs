@@ -65,47 +65,47 @@ impl MailWait<'_> {
         {
             return Ok(Some(WaitEnd::Refused(report)));
         }
-        let letters = self.messages()?;
-        if !letters.is_empty() {
-            return Ok(Some(WaitEnd::Messages(letters)));
+        let messages = self.messages()?;
+        if !messages.is_empty() {
+            return Ok(Some(WaitEnd::Messages(messages)));
         }
         let own = self.own_moves()?;
         if own.is_empty() {
             return Ok(None);
         }
         // The ledger was read after the inbox, so mail that it knows may have arrived in between.
-        let letters = self.messages()?;
-        Ok(Some(if letters.is_empty() {
+        let messages = self.messages()?;
+        Ok(Some(if messages.is_empty() {
             WaitEnd::OwnMove(own)
         } else {
-            WaitEnd::Messages(letters)
+            WaitEnd::Messages(messages)
         }))
     }
 
     /// The messages in the inbox that end the wait.
     fn messages(&self) -> Result<Vec<MailboxEntry>, UnreadMailbox> {
         let (me, mailboxes) = (self.agent, self.mailboxes);
-        let is_about = |letter: &MailboxEntry| self.pr.is_none_or(|pr| letter.is_about(pr));
-        let is_it = |letter: &MailboxEntry| match self.what {
+        let is_about = |message: &MailboxEntry| self.pr.is_none_or(|pr| message.is_about(pr));
+        let is_it = |message: &MailboxEntry| match self.what {
             Awaited::Any => Ok(true),
-            Awaited::Reply(id) => Ok(letter.parent_message_id.as_deref() == Some(id)),
-            Awaited::Verdict => answers::is_verdict(letter, me, mailboxes)
+            Awaited::Reply(id) => Ok(message.parent_message_id.as_deref() == Some(id)),
+            Awaited::Verdict => answers::is_verdict(message, me, mailboxes)
                 .map_err(|error| self.unread(MailboxPlace::Sent, error)),
         };
-        let mut letters = Vec::new();
-        for letter in self.all(MailboxPlace::Inbox)?.into_iter().filter(is_about) {
-            if is_it(&letter)? {
-                letters.push(letter);
+        let mut messages = Vec::new();
+        for message in self.all(MailboxPlace::Inbox)?.into_iter().filter(is_about) {
+            if is_it(&message)? {
+                messages.push(message);
             }
         }
-        if self.what == Awaited::Any && !letters.is_empty() {
+        if self.what == Awaited::Any && !messages.is_empty() {
             // Mail that the agent has answered but not archived is not news.
             if let Ok((index, _)) = LedgerIndex::read(self.root) {
                 let reviews = my_reviews::of(index.state(), me);
-                letters.retain(|letter| !answers::is_dealt_with(letter, &reviews, mailboxes));
+                messages.retain(|message| !answers::is_dealt_with(message, &reviews, mailboxes));
             }
         }
-        Ok(letters)
+        Ok(messages)
     }
 
     /// The agent's reviews, if it waits for a verdict and none of them owes it one. A verdict that is in the ledger but
@@ -141,8 +141,8 @@ impl MailWait<'_> {
     /// The report on the agent's own refused message, unless the message was sent again.
     fn refused(&self, id: &str) -> Result<Option<PathBuf>, UnreadMailbox> {
         let named = |place| {
-            let letters = self.all(place)?.into_iter();
-            let mut named = letters.filter(|letter| letter.id.as_deref() == Some(id));
+            let messages = self.all(place)?.into_iter();
+            let mut named = messages.filter(|message| message.id.as_deref() == Some(id));
             Ok::<_, UnreadMailbox>(named.next())
         };
         let Some(dead) = named(MailboxPlace::DeadLetter)? else {
@@ -154,8 +154,8 @@ impl MailWait<'_> {
     }
 
     fn all(&self, place: MailboxPlace) -> Result<Vec<MailboxEntry>, UnreadMailbox> {
-        let letters = self.mailboxes.messages(place);
-        letters.map_err(|error| self.unread(place, error))
+        let messages = self.mailboxes.messages(place);
+        messages.map_err(|error| self.unread(place, error))
     }
 
     fn unread(&self, place: MailboxPlace, source: io::Error) -> UnreadMailbox {

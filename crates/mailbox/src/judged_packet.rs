@@ -19,14 +19,14 @@ const SEARCHED_MAX: u64 = 1_000;
 /// Returns the text of a message's packet, and an alert if its file has other bytes than the ledger, or if this user
 /// cannot tell: then the text is what the file has now. A packet elsewhere than in `packets/` is not read, because the
 /// reader may read more than the sender.
-pub fn of(root: &Path, letter: &MailboxEntry) -> (Option<String>, Option<ToldAlert>) {
-    let Some(packet) = &letter.packet else {
+pub fn of(root: &Path, message: &MailboxEntry) -> (Option<String>, Option<ToldAlert>) {
+    let Some(packet) = &message.packet else {
         return (None, None);
     };
-    let told = |code: &str, message: String| {
+    let told = |code: &str, what: String| {
         Some(ToldAlert {
             code: code.to_owned(),
-            message,
+            message: what,
             thread: None,
         })
     };
@@ -41,7 +41,7 @@ pub fn of(root: &Path, letter: &MailboxEntry) -> (Option<String>, Option<ToldAle
         .ok()
         .flatten()
         .and_then(|bytes| String::from_utf8(bytes).ok());
-    match in_ledger(root, letter) {
+    match in_ledger(root, message) {
         InLedger::Judged(judged) => {
             let is_changed = !is_missing && file.as_ref() != Some(&judged);
             let what = format!(
@@ -72,8 +72,8 @@ enum InLedger {
 }
 
 /// Returns the packet of the record that accepted these very bytes.
-fn in_ledger(root: &Path, letter: &MailboxEntry) -> InLedger {
-    let digest = Digest::of(letter.text.as_bytes());
+fn in_ledger(root: &Path, message: &MailboxEntry) -> InLedger {
+    let digest = Digest::of(message.text.as_bytes());
     let mut found = InLedger::NotFound;
     let mut look = |entry: &spool::Entry| {
         let original = entry.original.as_ref();
@@ -159,8 +159,8 @@ mod tests {
         std::fs::write(root.join("agents/claude/inbox/m.yaml"), &text).expect("a message");
         let shown = || {
             let mailboxes = AgentMailboxes::new(root, &claude);
-            let letters = mailboxes.messages(MailboxPlace::Inbox).expect("a list");
-            let (packet, alert) = of(root, &letters[0]);
+            let messages = mailboxes.messages(MailboxPlace::Inbox).expect("a list");
+            let (packet, alert) = of(root, &messages[0]);
             (packet, alert.map(|alert| alert.code))
         };
         let put = |kind: &str| {
@@ -215,8 +215,8 @@ mod tests {
             let text = format!("id: m-1\nrelated_packet: {path}\n");
             std::fs::write(root.join("agents/claude/inbox/m.yaml"), text).expect("a message");
             let mailboxes = AgentMailboxes::new(root, &claude);
-            let letters = mailboxes.messages(MailboxPlace::Inbox).expect("a list");
-            let (text, alert) = of(root, &letters[0]);
+            let messages = mailboxes.messages(MailboxPlace::Inbox).expect("a list");
+            let (text, alert) = of(root, &messages[0]);
             assert_eq!(text, None, "{path}");
             assert_eq!(
                 alert.map(|alert| alert.code).as_deref(),

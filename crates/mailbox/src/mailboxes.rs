@@ -164,14 +164,14 @@ impl AgentMailboxes {
             names.select_nth_unstable(at_most);
             names.truncate(at_most);
         }
-        let mut letters: Vec<MailboxEntry> = names
+        let mut messages: Vec<MailboxEntry> = names
             .into_iter()
             .filter_map(|path| read(&path, place))
             .collect();
         let rank =
-            |letter: &MailboxEntry| letter.priority.clone().unwrap_or_else(|| "P9".to_owned());
-        letters.sort_by(|a, b| (rank(a), a.arrived, &a.path).cmp(&(rank(b), b.arrived, &b.path)));
-        Ok((letters, count))
+            |message: &MailboxEntry| message.priority.clone().unwrap_or_else(|| "P9".to_owned());
+        messages.sort_by(|a, b| (rank(a), a.arrived, &a.path).cmp(&(rank(b), b.arrived, &b.path)));
+        Ok((messages, count))
     }
 
     /// Up to `at_most` messages of a place, those that were finished last.
@@ -214,8 +214,8 @@ impl AgentMailboxes {
             MailboxPlace::Taken,
             MailboxPlace::Archive,
         ] {
-            let letters = self.messages(place)?;
-            found.extend(letters.into_iter().filter(|letter| letter.is(what)));
+            let messages = self.messages(place)?;
+            found.extend(messages.into_iter().filter(|message| message.is(what)));
         }
         Ok(found)
     }
@@ -246,13 +246,13 @@ impl AgentMailboxes {
     }
 
     /// Takes a message from the inbox to work on it. If several workers try, one succeeds.
-    pub fn take(&self, letter: &MailboxEntry) -> Result<PathBuf, MoveError> {
-        self.to(&letter.path, MailboxPlace::Taken)
+    pub fn take(&self, message: &MailboxEntry) -> Result<PathBuf, MoveError> {
+        self.to(&message.path, MailboxPlace::Taken)
     }
 
     /// Archives a message with which its reader has finished.
-    pub fn put_away(&self, letter: &MailboxEntry) -> Result<PathBuf, MoveError> {
-        self.to(&letter.path, MailboxPlace::Archive)
+    pub fn put_away(&self, message: &MailboxEntry) -> Result<PathBuf, MoveError> {
+        self.to(&message.path, MailboxPlace::Archive)
     }
 
     /// Archives a refused message, if it is still there, and its report. The report goes last, so that an interrupted
@@ -399,7 +399,7 @@ fn read_if(
     if !is_wanted(&bytes) {
         return None;
     }
-    let letter = match parse(&bytes) {
+    let entry = match parse(&bytes) {
         Ok(message) => MailboxEntry::of(&message, path, place),
         Err(malformed) => MailboxEntry::unreadable(path, place, malformed.to_string()),
     };
@@ -407,7 +407,7 @@ fn read_if(
     Some(MailboxEntry {
         text,
         arrived: data.modified().ok(),
-        ..letter
+        ..entry
     })
 }
 
@@ -481,12 +481,12 @@ mod tests {
             std::fs::write(inbox.join(name), "id: m-2\n").expect("a file");
         }
         let mailboxes = AgentMailboxes::new(root.path(), &"codex".parse().expect("a name"));
-        let letters = mailboxes.messages(MailboxPlace::Inbox).expect("a list");
-        assert_eq!(letters.len(), 2);
+        let messages = mailboxes.messages(MailboxPlace::Inbox).expect("a list");
+        assert_eq!(messages.len(), 2);
         let of = |name: &str| {
-            letters
+            messages
                 .iter()
-                .find(|letter| letter.is(name))
+                .find(|message| message.is(name))
                 .expect("it was listed")
         };
         let MailboxEntry {
@@ -510,10 +510,10 @@ mod tests {
         std::fs::create_dir_all(&inbox).expect("an inbox");
         std::fs::write(inbox.join("m.yaml"), "id: m-1\nrelated_pr: '0086'\n").expect("a file");
         let mailboxes = AgentMailboxes::new(root.path(), &"codex".parse().expect("a name"));
-        let letters = mailboxes.messages(MailboxPlace::Inbox).expect("a list");
-        let is_about = |pr| letters[0].is_about(&PrNumber::new(pr).expect("a number"));
+        let messages = mailboxes.messages(MailboxPlace::Inbox).expect("a list");
+        let is_about = |pr| messages[0].is_about(&PrNumber::new(pr).expect("a number"));
         assert!(is_about("86") && !is_about("860"));
-        let json = serde_json::to_value(&letters[0]).expect("JSON");
+        let json = serde_json::to_value(&messages[0]).expect("JSON");
         assert_eq!(json["pr"], "0086");
     }
 
@@ -525,8 +525,8 @@ mod tests {
         let name = std::os::unix::ffi::OsStrExt::from_bytes(b"\xff.yaml");
         std::fs::write(inbox.join::<&std::ffi::OsStr>(name), "id: m-1\n").expect("a message");
         let mailboxes = AgentMailboxes::new(root.path(), &"codex".parse().expect("a name"));
-        let letters = mailboxes.messages(MailboxPlace::Inbox).expect("a list");
-        let json = serde_json::to_value(&letters).expect("every path is JSON");
+        let messages = mailboxes.messages(MailboxPlace::Inbox).expect("a list");
+        let json = serde_json::to_value(&messages).expect("every path is JSON");
         let path = json[0]["path"].as_str().expect("a text");
         assert!(path.ends_with("/inbox/%FF.yaml"), "{path}");
     }
@@ -545,14 +545,14 @@ mod tests {
         std::os::unix::fs::symlink("long.yaml", inbox.join("link.yaml")).expect("a link");
         std::os::unix::net::UnixListener::bind(inbox.join("socket.yaml")).expect("a socket");
         let mailboxes = AgentMailboxes::new(root.path(), &"codex".parse().expect("a name"));
-        let letters = mailboxes.messages(MailboxPlace::Inbox).expect("a list");
-        let longer = letters.iter().find(|letter| letter.is("longer.yaml"));
-        let why = longer.and_then(|letter| letter.unreadable.as_deref());
+        let messages = mailboxes.messages(MailboxPlace::Inbox).expect("a list");
+        let longer = messages.iter().find(|message| message.is("longer.yaml"));
+        let why = longer.and_then(|message| message.unreadable.as_deref());
         let expected = "it is not a regular file of at most";
         assert!(why.is_some_and(|why| why.starts_with(expected)), "{why:?}");
-        let mut told: Vec<(String, bool)> = letters
+        let mut told: Vec<(String, bool)> = messages
             .iter()
-            .map(|letter| (letter.name(), letter.unreadable.is_some()))
+            .map(|message| (message.name(), message.unreadable.is_some()))
             .collect();
         told.sort();
         let expected = [
@@ -587,8 +587,8 @@ mod tests {
                 .expect("a time");
         }
         let mailboxes = AgentMailboxes::new(root.path(), &"codex".parse().expect("a name"));
-        let names = |letters: Vec<MailboxEntry>| {
-            let names: Vec<String> = letters.iter().map(MailboxEntry::name).collect();
+        let names = |messages: Vec<MailboxEntry>| {
+            let names: Vec<String> = messages.iter().map(MailboxEntry::name).collect();
             names.concat()
         };
         let some = |at_most| {
@@ -654,13 +654,13 @@ mod tests {
         let mailboxes = AgentMailboxes::new(root.path(), &"codex".parse().expect("a name"));
         for name in ["m.yaml", "m.2.yaml", "m.3.yaml"] {
             std::fs::write(inbox.join("m.yaml"), "id: m-1\n").expect("a message");
-            let letter = mailboxes
+            let message = mailboxes
                 .messages(MailboxPlace::Inbox)
                 .expect("an inbox")
                 .remove(0);
-            let taken = mailboxes.take(&letter).expect("it can be taken");
+            let taken = mailboxes.take(&message).expect("it can be taken");
             assert_eq!(taken, inbox.join("taken").join(name));
-            let again = mailboxes.take(&letter);
+            let again = mailboxes.take(&message);
             assert!(matches!(again, Err(MoveError::Gone(_))), "{again:?}");
         }
         assert_eq!(numbered(Path::new("m"), 2), "m.2");

@@ -79,28 +79,29 @@ impl Said {
             MailboxPlace::Archive,
             MailboxPlace::Sent,
         ];
-        let mut letters: Vec<MailboxEntry> = places
+        let mut messages: Vec<MailboxEntry> = places
             .into_iter()
             .filter_map(|place| mailboxes.newest(place, LOOKED_AT_MAX).ok())
             .flatten()
-            .filter(|letter| is_about(letter, pr))
+            .filter(|message| is_about(message, pr))
             .collect();
-        letters.sort_by(|a, b| (&a.created_at_utc, a.arrived).cmp(&(&b.created_at_utc, b.arrived)));
+        messages
+            .sort_by(|a, b| (&a.created_at_utc, a.arrived).cmp(&(&b.created_at_utc, b.arrived)));
         let mut said = Self::default();
-        for letter in &letters {
-            said.add(root, letter, &[me, other]);
+        for message in &messages {
+            said.add(root, message, &[me, other]);
         }
         said
     }
 
-    fn add(&mut self, root: &Path, letter: &MailboxEntry, agents: &[&AgentName]) {
+    fn add(&mut self, root: &Path, message: &MailboxEntry, agents: &[&AgentName]) {
         let packet = || {
-            let path = Path::new(letter.packet.as_ref()?);
+            let path = Path::new(message.packet.as_ref()?);
             spool::check_packet_path(path).ok()?;
             regular_file::read_beneath(root, path, PACKET_BYTES_MAX).ok()?
         };
-        let created = letter.created_at_utc.as_deref().unwrap_or_default();
-        self.note(&letter.text, created, agents, packet);
+        let created = message.created_at_utc.as_deref().unwrap_or_default();
+        self.note(&message.text, created, agents, packet);
     }
 
     /// Adds a message, with its packet, if it is between these agents. Messages must be added oldest first.
@@ -212,13 +213,13 @@ impl SaidAddressed {
     }
 }
 
-fn is_about(letter: &MailboxEntry, pr: &PrNumber) -> bool {
-    let is_review = letter
+fn is_about(message: &MailboxEntry, pr: &PrNumber) -> bool {
+    let is_review = message
         .kind
         .as_deref()
         .and_then(MessageType::from_word)
         .is_some_and(MessageType::is_review);
-    is_review && letter.is_about(pr)
+    is_review && message.is_about(pr)
 }
 
 #[cfg(test)]

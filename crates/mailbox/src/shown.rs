@@ -52,13 +52,13 @@ pub fn note(root: &Path, me: &AgentName, shown: &ShownRequest) {
 }
 
 /// Records that the reviewer reads the request in this message, if it is one.
-pub fn note_letter(root: &Path, me: &AgentName, letter: &MailboxEntry) {
-    let kind = letter.kind.as_deref().and_then(ReviewKind::from_word);
-    let [id, from] = [&letter.id, &letter.from].map(Option::as_deref);
+pub fn note_message(root: &Path, me: &AgentName, message: &MailboxEntry) {
+    let kind = message.kind.as_deref().and_then(ReviewKind::from_word);
+    let [id, from] = [&message.id, &message.from].map(Option::as_deref);
     let request = id.and_then(|id| id.parse().ok());
     let author = from.and_then(|from| AgentName::new(from).ok());
     if let (Some(ReviewKind::Request), Some(request), Some(pr), Some(author)) =
-        (kind, request, letter.pr.clone(), author)
+        (kind, request, message.pr.clone(), author)
     {
         note(
             root,

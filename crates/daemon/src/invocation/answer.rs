@@ -169,20 +169,20 @@ pub fn post(
     }
     let response = response::write(ask, sheet, verdict, WordsFrom::default(), None, now);
     let response = response.map_err(|why| not_posted(&why))?;
-    let mut letter = response.draft(ask, verdict);
-    let names_commit = letter.body.get("validated_head").is_some();
+    let mut draft = response.draft(ask, verdict);
+    let names_commit = draft.body.get("validated_head").is_some();
     match (sheet, reviewed) {
-        (ResponseFile::Word, Some(reviewed)) => name_reviewed(reviewed, &mut letter.body),
+        (ResponseFile::Word, Some(reviewed)) => name_reviewed(reviewed, &mut draft.body),
         // The author may have left the directory at another commit than it declares.
         (_, None) if verdict == ResponseKind::Lgtm && ask.head.is_some() && !names_commit => {
-            letter.body.put("unbound", true);
+            draft.body.put("unbound", true);
         }
         (ResponseFile::Word | ResponseFile::Structured(_) | ResponseFile::Loose(_), _) => {}
     }
     let posting = Posting {
         root,
         agent: me,
-        letter: &letter,
+        draft: &draft,
         id,
         at: now,
         is_id_given: false,

@@ -24,7 +24,7 @@ pub struct Posting<'a> {
     /// The agent that posts it.
     pub agent: &'a AgentName,
     /// The draft to send.
-    pub letter: &'a MessageDraft,
+    pub draft: &'a MessageDraft,
     /// Its id.
     pub id: &'a MessageId,
     /// The time of writing.
@@ -94,14 +94,14 @@ impl Posting<'_> {
         let Self {
             root, agent, id, ..
         } = *self;
-        let (draft, packet) = self.letter.draft(root, agent, id, self.at)?;
+        let (message, packet) = self.draft.draft(root, agent, id, self.at)?;
         if self.is_id_given
             && let Some(known) = sent_before::find(root, agent, id).map_err(PostError::Mailboxes)?
         {
-            let text = draft.text();
+            let text = message.text();
             return Ok(Composed::SentBefore(SentBefore { text, known }));
         }
-        draft
+        message
             .check(packet)
             .map(Composed::Ready)
             .map_err(PostError::Invalid)

@@ -112,12 +112,12 @@ pub fn newest_feedback(root: &Path, me: &AgentName, pr: &PrNumber) -> Option<(Ag
         MailboxPlace::Taken,
         MailboxPlace::Archive,
     ];
-    let letters = places
+    let messages = places
         .into_iter()
         .filter_map(|place| mailboxes.messages(place).ok())
         .flatten();
-    let rounds = letters.filter_map(|letter| {
-        let message = parse(letter.text.as_bytes()).ok()?;
+    let rounds = messages.filter_map(|entry| {
+        let message = parse(entry.text.as_bytes()).ok()?;
         let is_meant = message.kind() == Some(MessageType::Review(ReviewKind::Feedback))
             && message.related_pr().is_some_and(|about| about.same_pr(pr));
         let ReadBody::Mapping(body) = message.read_body() else {

@@ -98,7 +98,7 @@ impl Posting<'_> {
     }
 
     fn accepted(&self, path: PathBuf) -> SendOutcome {
-        shown::forget(self.root, self.agent, self.letter);
+        shown::forget(self.root, self.agent, self.draft);
         SendOutcome::of(MessageFate::Accepted(path))
     }
 

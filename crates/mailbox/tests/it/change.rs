@@ -283,16 +283,16 @@ fn a_request_whose_change_git_does_not_know_says_why() {
     let me = AgentName::new("claude").expect("a name");
     for (branch, is_told) in [("fix", false), ("none", true)] {
         let request = MessageType::from_word("review_request").expect("a type");
-        let mut letter = MessageDraft::new(request);
-        letter.to = vec!["gemini".parse().expect("a name")];
-        letter.pr = "90".parse().ok();
-        letter.body.put("branch", branch);
-        letter.body.put("diff_summary", "a lexer");
-        letter.repository = Some(repository.path().to_owned());
+        let mut draft = MessageDraft::new(request);
+        draft.to = vec!["gemini".parse().expect("a name")];
+        draft.pr = "90".parse().ok();
+        draft.body.put("branch", branch);
+        draft.body.put("diff_summary", "a lexer");
+        draft.repository = Some(repository.path().to_owned());
         let posting = Posting {
             root: root.path(),
             agent: &me,
-            letter: &letter,
+            draft: &draft,
             id: &"m-1".parse().expect("an id"),
             at: at(TimeDelta::zero()),
             is_id_given: false,

@@ -68,10 +68,10 @@ fn each_mailbox_lists_its_messages_and_what_they_answer() {
             MailboxPlace::Sent,
             MailboxPlace::DeadLetter,
         ] {
-            for letter in mailboxes.messages(place).expect("a mailbox") {
-                let file = letter.path.file_name().expect("a name").to_string_lossy();
-                let is_verdict = answers::is_verdict(&letter, &me, &mailboxes).expect("mailboxes");
-                let is_dealt_with = answers::is_dealt_with(&letter, &reviews, &mailboxes);
+            for message in mailboxes.messages(place).expect("a mailbox") {
+                let file = message.path.file_name().expect("a name").to_string_lossy();
+                let is_verdict = answers::is_verdict(&message, &me, &mailboxes).expect("mailboxes");
+                let is_dealt_with = answers::is_dealt_with(&message, &reviews, &mailboxes);
                 writeln!(
                     text,
                     "{name} {place:?} {file}: verdict {is_verdict}, dealt with {is_dealt_with}"
@@ -99,8 +99,8 @@ fn mail_is_found_by_name_and_id_and_taken_and_put_away() {
             .len()
     };
     let before = inbox();
-    let letter = mailboxes.find("req-86-2").expect("mailboxes").remove(0);
-    assert!(mailboxes.take(&letter).expect("it can be taken").is_file());
+    let message = mailboxes.find("req-86-2").expect("mailboxes").remove(0);
+    assert!(mailboxes.take(&message).expect("it can be taken").is_file());
     let taken = mailboxes.find("req-86-2").expect("mailboxes").remove(0);
     assert_eq!((taken.place, inbox()), (MailboxPlace::Taken, before - 1));
     assert!(
@@ -235,14 +235,14 @@ fn a_message_is_sent_once_under_its_id_and_its_fate_is_found_again() {
     let root = workspace();
     let me = agent("claude");
     let send = |id: &str, text: &str| {
-        let mut letter = MessageDraft::new(MessageType::Text(TextKind::Question));
-        letter.to = vec![agent("codex")];
-        letter.subject = Some("Which port?".to_owned());
-        letter.text = Some(text.to_owned());
+        let mut draft = MessageDraft::new(MessageType::Text(TextKind::Question));
+        draft.to = vec![agent("codex")];
+        draft.subject = Some("Which port?".to_owned());
+        draft.text = Some(text.to_owned());
         let posting = Posting {
             root: root.path(),
             agent: &me,
-            letter: &letter,
+            draft: &draft,
             id: &id.parse().expect("an id"),
             at: at(TimeDelta::zero()),
             is_id_given: true,
@@ -409,7 +409,7 @@ fn judged(
     let posting = Posting {
         root,
         agent: &ask.reviewer,
-        letter: &draft,
+        draft: &draft,
         id: &"answer".parse().expect("an id"),
         at: now,
         is_id_given: false,

@@ -216,20 +216,20 @@ fn what_is_left_out_of_a_message_comes_from_its_review_its_packet_and_its_type()
         }
         let now = at(TimeDelta::zero());
         let mut text = String::new();
-        for (me, letter) in drafts(root.path()) {
+        for (me, draft) in drafts(root.path()) {
             let posting = Posting {
                 root: root.path(),
                 agent: &me,
-                letter: &letter,
+                draft: &draft,
                 id: &id("m-1"),
                 at: now,
                 is_id_given: false,
             };
-            writeln!(text, "=== {me} {}", letter.kind).expect("memory");
-            match letter.draft(root.path(), &me, posting.id, now) {
+            writeln!(text, "=== {me} {}", draft.kind).expect("memory");
+            match draft.draft(root.path(), &me, posting.id, now) {
                 Err(error) => writeln!(text, "{error}").expect("memory"),
-                Ok((draft, packet)) => {
-                    writeln!(text, "{}--- {packet:?}", draft.text()).expect("memory");
+                Ok((message, packet)) => {
+                    writeln!(text, "{}--- {packet:?}", message.text()).expect("memory");
                 }
             }
             let told = match posting.compose() {
@@ -363,11 +363,11 @@ fn a_message_of_the_same_id_is_the_same_message_or_uses_the_id_up() {
         let boxes = Boxes(root.path().join("agents/claude"));
         let me = agent("claude");
         let lookout = Lookout::new(root.path(), &me, &id("m-1")).expect("mailboxes");
-        let letter = MessageDraft::new(kind("question"));
+        let draft = MessageDraft::new(kind("question"));
         let posting = Posting {
             root: root.path(),
             agent: &me,
-            letter: &letter,
+            draft: &draft,
             id: &id("m-1"),
             at: at(TimeDelta::zero()),
             is_id_given: true,
@@ -457,15 +457,15 @@ fn a_response_is_for_the_request_that_its_reviewer_has_read() {
     note("req-85", "86", "gemini");
     assert_eq!(instead(None), None, "these are other reviews");
     let mailboxes = AgentMailboxes::new(root, &codex);
-    for letter in mailboxes.messages(MailboxPlace::Inbox).expect("an inbox") {
-        if letter.id.as_deref() != Some("req-86-2") {
-            shown::note_letter(root, &codex, &letter);
+    for message in mailboxes.messages(MailboxPlace::Inbox).expect("an inbox") {
+        if message.id.as_deref() != Some("req-86-2") {
+            shown::note_message(root, &codex, &message);
         }
     }
     assert_eq!(
         instead(None).as_deref(),
         Some("req-86"),
-        "its letter was read"
+        "its message was read"
     );
     note("req-86-1", "0086", "claude");
     age("req-86", 1);
@@ -579,7 +579,7 @@ fn a_message_answers_its_parent_and_what_asked_for_it_in_the_same_review() {
         let mut names: Vec<String> = found
             .expect("mailboxes")
             .iter()
-            .map(|letter| letter.name())
+            .map(|message| message.name())
             .collect();
         names.sort();
         names.join(" ")
@@ -609,9 +609,9 @@ fn a_message_that_came_before_its_answer_was_sent_is_dealt_with() {
     let boxes = Boxes(root.path().join("agents/claude"));
     let me = agent("claude");
     let mailboxes = AgentMailboxes::new(root.path(), &me);
-    let letter = |name: &str| mailboxes.find(name).expect("mailboxes").remove(0);
-    let is_awaited = || answers::is_verdict(&letter("fb-86"), &me, &mailboxes).expect("mailboxes");
-    let is_open = || !answers::is_dealt_with(&letter("q-1"), &[], &mailboxes);
+    let entry = |name: &str| mailboxes.find(name).expect("mailboxes").remove(0);
+    let is_awaited = || answers::is_verdict(&entry("fb-86"), &me, &mailboxes).expect("mailboxes");
+    let is_open = || !answers::is_dealt_with(&entry("q-1"), &[], &mailboxes);
     assert!(is_awaited() && is_open());
     let message = |kind: &str, number: &str, parent: &str| {
         format!(

@@ -56,7 +56,7 @@ pub(super) struct DoneArgs {
 #[derive(Debug, Serialize)]
 struct ShownMessage {
     #[serde(flatten)]
-    letter: MailboxEntry,
+    entry: MailboxEntry,
     text: String,
     /// The text of the packet it points to.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -82,13 +82,13 @@ pub(super) fn inbox(args: &InboxArgs, context: &Context) -> Result<Exit, Failure
     let me = context.me()?;
     let mut answer = CommandOutput::new(waiting(&me, args.limit.into())?);
     let (command, why) = match answer.data.first() {
-        Some(letter) => {
-            let why = if letter.place == MailboxPlace::Taken {
+        Some(message) => {
+            let why = if message.place == MailboxPlace::Taken {
                 "you have taken it"
             } else {
                 "read it"
             };
-            (context.command_on("show", &letter.name(), ""), why)
+            (context.command_on("show", &message.name(), ""), why)
         }
         None => (context.command("wait"), "until something comes"),
     };
@@ -116,28 +116,28 @@ pub(super) fn waiting(me: &Me, limit: usize) -> Result<Waiting, Failure> {
 pub(super) fn show(args: &ShowArgs, context: &Context) -> Result<Exit, Failure> {
     let me = context.me()?;
     let mailboxes = AgentMailboxes::new(&me.root, &me.agent);
-    let letter = match &args.message {
+    let entry = match &args.message {
         Some(what) => one(&mailboxes, what, context)?,
         None => next(&mailboxes, context)?,
     };
-    let (packet_text, changed) = mailbox::judged_packet::of(&me.root, &letter);
-    let next = what_next(&letter, context);
-    shown::note_letter(&me.root, &me.agent, &letter);
-    let mut alerts = mailbox::alerts::about(&me.root, letter.text.as_bytes());
+    let (packet_text, changed) = mailbox::judged_packet::of(&me.root, &entry);
+    let next = what_next(&entry, context);
+    shown::note_message(&me.root, &me.agent, &entry);
+    let mut alerts = mailbox::alerts::about(&me.root, entry.text.as_bytes());
     alerts.extend(changed);
     let mut answer = CommandOutput::new(ShownMessage {
-        text: letter.text.clone(),
+        text: entry.text.clone(),
         packet_text,
-        letter,
+        entry,
     });
     for alert in alerts {
         answer.alert(alert.code, alert.message);
     }
     let verdict = matches!(
-        answer.data.letter.kind.as_deref(),
+        answer.data.entry.kind.as_deref(),
         Some("review_feedback" | "review_lgtm")
     );
-    let pr = answer.data.letter.pr.as_ref().filter(|_| verdict);
+    let pr = answer.data.entry.pr.as_ref().filter(|_| verdict);
     let reviews = pr.map(|pr| my_reviews::read(&me.root, pr, &me.agent));
     let moves: Vec<_> = reviews
         .iter()
@@ -153,9 +153,9 @@ pub(super) fn show(args: &ShowArgs, context: &Context) -> Result<Exit, Failure> 
 }
 
 /// The next step after reading a message, with its reason.
-fn what_next(letter: &MailboxEntry, context: &Context) -> Option<(String, &'static str)> {
-    let on = |verb, options| context.command_on(verb, &letter.name(), options);
-    match (letter.kind.as_deref(), letter.place) {
+fn what_next(message: &MailboxEntry, context: &Context) -> Option<(String, &'static str)> {
+    let on = |verb, options| context.command_on(verb, &message.name(), options);
+    match (message.kind.as_deref(), message.place) {
         (
             _,
             MailboxPlace::Archive
@@ -167,7 +167,7 @@ fn what_next(letter: &MailboxEntry, context: &Context) -> Option<(String, &'stat
             Some((on("take", ""), "your time starts then"))
         }
         (Some("review_request"), MailboxPlace::Taken) => {
-            let brief = letter
+            let brief = message
                 .pr
                 .as_ref()
                 .map_or_else(|| "brief".to_owned(), |pr| format!("brief {pr}"));
@@ -194,8 +194,8 @@ impl ShownMessage {
                 .map(|line| escaped(line) + "\n")
                 .collect::<String>()
         };
-        let mut text = format!("# {}\n{}", shown(&self.letter.path), lines(&self.text));
-        if let (Some(packet), Some(packet_text)) = (&self.letter.packet, &self.packet_text) {
+        let mut text = format!("# {}\n{}", shown(&self.entry.path), lines(&self.text));
+        if let (Some(packet), Some(packet_text)) = (&self.entry.packet, &self.packet_text) {
             text += &format!("# {}\n{}", escaped(packet), lines(packet_text));
         }
         text
@@ -207,28 +207,29 @@ pub(super) fn done(args: &DoneArgs, context: &Context) -> Result<Exit, Failure> 
     let mailboxes = AgentMailboxes::new(&me.root, &me.agent);
     let mut answer = CommandOutput::new(AllMoved { moved: Vec::new() });
     for what in &args.messages {
-        let letter = one(&mailboxes, what, context)?;
-        let path = match letter.place {
+        let message = one(&mailboxes, what, context)?;
+        let path = match message.place {
             // Already archived: `done` is idempotent.
             MailboxPlace::Archive
             | MailboxPlace::Outbox
             | MailboxPlace::Sent
-            | MailboxPlace::DeadLetter => letter.path.clone(),
+            | MailboxPlace::DeadLetter => message.path.clone(),
             MailboxPlace::Inbox | MailboxPlace::Taken => mailboxes
-                .put_away(&letter)
+                .put_away(&message)
                 .map_err(|error| failed_to_move(&error))?,
         };
-        if letter.kind.as_deref() == Some("review_request") && letter.place == MailboxPlace::Inbox {
+        if message.kind.as_deref() == Some("review_request") && message.place == MailboxPlace::Inbox
+        {
             answer.alert(
                 "taken",
                 format!(
                     "{} is a request: it counts as taken when it leaves the inbox",
-                    escaped(&letter.name())
+                    escaped(&message.name())
                 ),
             );
         }
         answer.data.moved.push(Moved {
-            message: letter.name(),
+            message: message.name(),
             path,
         });
     }
@@ -247,29 +248,29 @@ pub(super) fn take(what: Option<&str>, context: &Context) -> Result<Exit, Failur
     let me = context.me()?;
     let mailboxes = AgentMailboxes::new(&me.root, &me.agent);
     loop {
-        let letter = match what {
+        let entry = match what {
             Some(what) => one(&mailboxes, what, context)?,
             None => messages(&mailboxes, MailboxPlace::Inbox)?
                 .into_iter()
                 .next()
                 .ok_or_else(|| nothing(context))?,
         };
-        if letter.place != MailboxPlace::Inbox {
+        if entry.place != MailboxPlace::Inbox {
             let message = format!(
                 "{} was taken already: {}",
-                escaped(&letter.name()),
-                shown(&letter.path)
+                escaped(&entry.name()),
+                shown(&entry.path)
             );
             return Err(Failure::plain(Exit::Failed, message).next(context.command("inbox")));
         }
-        let path = match mailboxes.take(&letter) {
+        let path = match mailboxes.take(&entry) {
             Ok(path) => path,
             // Another worker took this one first; try the next.
             Err(MoveError::Gone(_)) if what.is_none() => continue,
             Err(error) => return Err(failed_to_move(&error)),
         };
-        let name = letter.name();
-        shown::note_letter(&me.root, &me.agent, &letter);
+        let name = entry.name();
+        shown::note_message(&me.root, &me.agent, &entry);
         let mut answer = CommandOutput::new(AllMoved {
             moved: vec![Moved {
                 message: name.clone(),
@@ -277,7 +278,7 @@ pub(super) fn take(what: Option<&str>, context: &Context) -> Result<Exit, Failur
             }],
         });
         answer.next(context.command_on("show", &name, ""), "read it");
-        if let (Some("review_request"), Some(pr)) = (letter.kind.as_deref(), &letter.pr) {
+        if let (Some("review_request"), Some(pr)) = (entry.kind.as_deref(), &entry.pr) {
             answer.next(
                 context.command(&format!("brief {pr}")),
                 "shows this round's request",
@@ -309,8 +310,8 @@ pub(super) fn messages(
     mailboxes: &AgentMailboxes,
     place: MailboxPlace,
 ) -> Result<Vec<MailboxEntry>, Failure> {
-    let letters = mailboxes.messages(place);
-    letters.map_err(|error| unreadable(&mailboxes.directory(place), &error))
+    let found = mailboxes.messages(place);
+    found.map_err(|error| unreadable(&mailboxes.directory(place), &error))
 }
 
 /// The failure for a mailbox that cannot be read.
@@ -335,7 +336,7 @@ fn one(mailboxes: &AgentMailboxes, what: &str, context: &Context) -> Result<Mail
     else {
         return Ok(first);
     };
-    let names = [&first, other].map(|letter| shown(&letter.path));
+    let names = [&first, other].map(|entry| shown(&entry.path));
     let message = format!(
         "several messages have the name {}: {}",
         escaped(what),
@@ -350,7 +351,7 @@ fn one(mailboxes: &AgentMailboxes, what: &str, context: &Context) -> Result<Mail
 fn next(mailboxes: &AgentMailboxes, context: &Context) -> Result<MailboxEntry, Failure> {
     let taken = messages(mailboxes, MailboxPlace::Taken)?.into_iter().next();
     match taken {
-        Some(letter) => Ok(letter),
+        Some(message) => Ok(message),
         None => messages(mailboxes, MailboxPlace::Inbox)?
             .into_iter()
             .next()

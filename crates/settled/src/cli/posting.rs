@@ -56,7 +56,7 @@ pub(super) struct SendOptions {
 struct Outgoing<'a> {
     context: &'a Context,
     me: &'a Me,
-    letter: &'a MessageDraft,
+    draft: &'a MessageDraft,
     id: &'a MessageId,
     way: &'a SendOptions,
     origin: WordsFrom<'a>,
@@ -67,7 +67,7 @@ struct Outgoing<'a> {
 pub(super) fn post(
     context: &Context,
     me: &Me,
-    letter: &MessageDraft,
+    draft: &MessageDraft,
     (way, origin): (&SendOptions, WordsFrom<'_>),
     notes: Vec<(&'static str, String)>,
     at: DateTime<Utc>,
@@ -77,7 +77,7 @@ pub(super) fn post(
     let out = Outgoing {
         context,
         me,
-        letter,
+        draft,
         id,
         way,
         origin,
@@ -86,7 +86,7 @@ pub(super) fn post(
     let posting = Posting {
         root: &me.root,
         agent: &me.agent,
-        letter,
+        draft,
         id,
         at,
         is_id_given: way.id.is_some(),
@@ -118,7 +118,7 @@ pub(super) fn sent_before(
 ) -> Option<Result<Exit, Failure>> {
     let id = way.id.as_ref()?;
     let (path, about) = sent_before::accepted((&me.root, &me.agent), id, kind, pr)?;
-    let letter = MessageDraft {
+    let draft = MessageDraft {
         pr: about,
         ..MessageDraft::new(kind)
     };
@@ -127,7 +127,7 @@ pub(super) fn sent_before(
     let out = Outgoing {
         context,
         me,
-        letter: &letter,
+        draft: &draft,
         id,
         way,
         origin: WordsFrom::Flags,
@@ -204,7 +204,7 @@ impl Outgoing<'_> {
 
     fn accepted(&self, posted: Posted) -> Result<Exit, Failure> {
         let Me { root, agent } = self.me;
-        let (kind, pr) = (self.letter.kind, self.letter.pr.as_ref());
+        let (kind, pr) = (self.draft.kind, self.draft.pr.as_ref());
         let statuses = kind.is_review().then(|| ReviewStatuses::read(root, agent));
         let review = statuses.flatten().and_then(|all| all.of_message(self.id));
         let mine = pr.zip(review.as_ref()).and_then(|(pr, moved)| {
@@ -226,7 +226,7 @@ impl Outgoing<'_> {
                 .collect(),
         };
         // The message is accepted even if the inbox cannot be read.
-        let parent = self.letter.envelope.get("parent_message_id");
+        let parent = self.draft.envelope.get("parent_message_id");
         let parent = parent.and_then(serde_json::Value::as_str);
         let mailboxes = AgentMailboxes::new(root, agent);
         let answered = answers::answered(&mailboxes, kind, pr, parent).unwrap_or_default();
@@ -237,7 +237,7 @@ impl Outgoing<'_> {
         let file = posted.file.as_ref();
         let alerts = file.map_or_else(Vec::new, |path| alerts::about_file(root, path.as_ref()));
         self.say(Posted { review, ..posted }, next, alerts, |posted| {
-            posted.accepted(self.letter)
+            posted.accepted(self.draft)
         })
     }
 
@@ -245,7 +245,7 @@ impl Outgoing<'_> {
         let code = report.refused;
         let mut failure = Failure::plain(exit_of(code), self.told(&report)).code(code.as_str());
         // If a correction cannot help, suggest what may be sent instead.
-        if let Some(pr) = self.letter.pr.as_ref().filter(|_| !report.retryable) {
+        if let Some(pr) = self.draft.pr.as_ref().filter(|_| !report.retryable) {
             let mine = my_reviews::read(&self.me.root, pr, &self.me.agent);
             failure = self.moves(&mine, failure);
         }

@@ -47,10 +47,10 @@ impl Outgoing<'_> {
     fn no_draft(&self, error: &DraftError) -> Failure {
         let Me { root, agent } = self.me;
         let pr = self
-            .letter
+            .draft
             .pr
             .as_ref()
-            .filter(|_| self.letter.kind.is_review());
+            .filter(|_| self.draft.kind.is_review());
         let mine = pr.map_or_else(Vec::new, |pr| my_reviews::read(root, pr, agent));
         let is_open = |mine: &MyReview| matches!(mine.whose, Move::Yours | Move::Theirs);
         match error {
@@ -67,7 +67,7 @@ impl Outgoing<'_> {
                 let failure = failure.code(Code::ReviewClosed.as_str());
                 self.moves(&mine, failure)
             }
-            DraftError::Nobody if self.letter.pr.is_none() && self.letter.kind.is_review() => {
+            DraftError::Nobody if self.draft.pr.is_none() && self.draft.kind.is_review() => {
                 let message = "no pull request given: use --pr NUMBER";
                 Failure::plain(Exit::Usage, message.to_owned())
             }

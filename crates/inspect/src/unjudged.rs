@@ -97,9 +97,9 @@ pub fn in_outbox(root: &Path, agent: &AgentName, at_most: usize) -> (Vec<Unjudge
 
 /// Returns the agent's refused messages that a correction can fix and that nobody corrected or dismissed, oldest first.
 pub fn refused(root: &Path, agent: &AgentName) -> Vec<DeadLetter> {
-    let mut letters = dead_letter::of(root, std::slice::from_ref(agent)).letters;
-    letters.retain(|letter| letter.open == Some(true) && letter.report.retryable);
-    letters
+    let mut messages = dead_letter::of(root, std::slice::from_ref(agent)).messages;
+    messages.retain(|message| message.open == Some(true) && message.report.retryable);
+    messages
 }
 
 /// Returns the validator's errors for a message as it is, with its packet from the workspace.

@@ -50,8 +50,8 @@ pub struct DeadLetter {
 /// Dead letters, and the places that could not be read.
 #[derive(Debug)]
 pub struct DeadLetters {
-    /// The letters, the oldest refusal first.
-    pub letters: Vec<DeadLetter>,
+    /// The refused messages, the oldest refusal first.
+    pub messages: Vec<DeadLetter>,
     /// The reason why the ledger could not be read; corrections are unknown then.
     pub without_ledger: Option<SpoolError>,
     /// The mailboxes that could not be read, and why.
@@ -80,30 +80,30 @@ impl DeadLetters {
 
 /// Reads the dead letters of these agents.
 pub fn of(root: &Path, agents: &[AgentName]) -> DeadLetters {
-    let (mut letters, mut unread) = (Vec::new(), Vec::new());
+    let (mut messages, mut unread) = (Vec::new(), Vec::new());
     for agent in agents {
         let directory = directory(root, agent);
         match in_directory(&directory, agent) {
-            Ok(found) => letters.extend(found),
+            Ok(found) => messages.extend(found),
             Err(error) => unread.push((directory, error)),
         }
     }
-    let without_ledger = if letters.is_empty() {
+    let without_ledger = if messages.is_empty() {
         None
     } else {
-        learn_fates(root, &mut letters).err()
+        learn_fates(root, &mut messages).err()
     };
-    letters.sort_by(|a, b| {
-        let key = |letter: &DeadLetter| {
+    messages.sort_by(|a, b| {
+        let key = |message: &DeadLetter| {
             (
-                letter.report.received_at.to_string(),
-                letter.report_file.clone(),
+                message.report.received_at.to_string(),
+                message.report_file.clone(),
             )
         };
         key(a).cmp(&key(b))
     });
     DeadLetters {
-        letters,
+        messages,
         without_ledger,
         mailboxes_unread: unread,
     }
@@ -116,7 +116,7 @@ pub fn directory(root: &Path, agent: &AgentName) -> PathBuf {
 
 /// Looks up what became of each dead letter, by its agent and the name of its report. Nobody has to correct one that the
 /// index does not remember: the daemon did not put it there, or its sender was refused many times since.
-fn learn_fates(root: &Path, letters: &mut [DeadLetter]) -> Result<(), SpoolError> {
+fn learn_fates(root: &Path, messages: &mut [DeadLetter]) -> Result<(), SpoolError> {
     let (index, _) = LedgerIndex::read(root)?;
     let named = |agent: &AgentName, report: &FileName| (agent.clone(), raw(report));
     let known = index.refusals.iter().filter_map(|(_, refusal)| {
@@ -129,12 +129,12 @@ fn learn_fates(root: &Path, letters: &mut [DeadLetter]) -> Result<(), SpoolError
         Some(named(&refusal.agent, refusal.report_file.as_ref()?))
     });
     let open: HashSet<(AgentName, String)> = open.collect();
-    for letter in letters {
-        let name = (letter.agent.clone(), letter.report_file.clone());
+    for message in messages {
+        let name = (message.agent.clone(), message.report_file.clone());
         let corrected = corrected.get(&name).copied().flatten();
-        letter.corrected_by = corrected.map(|correction| correction.by);
-        letter.corrected_same = corrected.map(|correction| correction.same);
-        letter.open = Some(open.contains(&name));
+        message.corrected_by = corrected.map(|correction| correction.by);
+        message.corrected_same = corrected.map(|correction| correction.same);
+        message.open = Some(open.contains(&name));
     }
     Ok(())
 }
@@ -173,7 +173,7 @@ impl DeadLetter {
         text
     }
 
-    /// True if `word` names this letter: its file name, with or without the extension, the name of its report, or its
+    /// True if `word` names this message: its file name, with or without the extension, the name of its report, or its
     /// id.
     pub fn is_called(&self, word: &str) -> bool {
         let is_id = self
@@ -212,7 +212,7 @@ fn in_directory(directory: &Path, agent: &AgentName) -> io::Result<Vec<DeadLette
     for name in names.iter().filter(|name| !name.contains(".report.")) {
         by_stem.entry(stem(name)).or_default().push(name);
     }
-    let letters = reports.filter_map(|name| {
+    let messages = reports.filter_map(|name| {
         let report = Report::from_yaml(&bytes(&directory.join(name)).ok()??).ok()?;
         let (of, _) = name.split_once(".report.")?;
         let beside = by_stem.get(of).into_iter().flatten();
@@ -230,7 +230,7 @@ fn in_directory(directory: &Path, agent: &AgentName) -> io::Result<Vec<DeadLette
             open: None,
         })
     });
-    Ok(letters.collect())
+    Ok(messages.collect())
 }
 
 /// True if the report beside this file is about it: so are the bytes, where the daemon read them.

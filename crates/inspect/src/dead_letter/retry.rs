@@ -47,28 +47,28 @@ pub enum NoOriginal {
 
 /// Returns the reason why this process may not put the message back: the daemon refuses a file that was not written by
 /// the outbox's owner.
-pub fn not_its_user(root: &Path, letter: &DeadLetter) -> Option<String> {
+pub fn not_its_user(root: &Path, message: &DeadLetter) -> Option<String> {
     let ours = rustix::process::geteuid().as_raw();
     let users = Config::load(root).unwrap_or_default().users();
-    let user = users.get(&letter.agent).filter(|user| **user != ours)?;
+    let user = users.get(&message.agent).filter(|user| **user != ours)?;
     Some(format!(
         "{} is uid {user} and you are uid {ours}: files that you write do not count as its files",
-        letter.agent
+        message.agent
     ))
 }
 
 /// Reads the original.
-pub fn original(root: &Path, letter: &DeadLetter) -> Result<Vec<u8>, NoOriginal> {
-    let file = letter.file.as_ref().ok_or(NoOriginal::Gone)?;
-    let path = directory(root, &letter.agent).join(file);
+pub fn original(root: &Path, message: &DeadLetter) -> Result<Vec<u8>, NoOriginal> {
+    let file = message.file.as_ref().ok_or(NoOriginal::Gone)?;
+    let path = directory(root, &message.agent).join(file);
     let read = bytes(&path).map_err(|source| NoOriginal::Unreadable { path, source })?;
     read.ok_or(NoOriginal::Unfit)
 }
 
 /// Judges the original unchanged.
-pub fn outlook(root: &Path, letter: &DeadLetter, original: &[u8]) -> Outlook {
-    let file = letter.file.as_deref().unwrap_or(&letter.report.file);
-    let mut may_pass: Vec<Code> = letter
+pub fn outlook(root: &Path, message: &DeadLetter, original: &[u8]) -> Outlook {
+    let file = message.file.as_deref().unwrap_or(&message.report.file);
+    let mut may_pass: Vec<Code> = message
         .report
         .violations
         .iter()

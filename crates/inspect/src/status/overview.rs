@@ -186,7 +186,7 @@ impl Status {
             status
                 .dead
                 .iter()
-                .filter(|letter| letter.agent() == agent)
+                .filter(|open| open.agent() == agent)
                 .count()
         };
         let dead = status.agents.iter().map(|agent| Count {

@@ -20,7 +20,7 @@ pub struct PendingMail {
     /// The number of waiting files in each non-empty outbox.
     pub counts: Vec<(AgentName, usize)>,
     /// The files that were read.
-    pub letters: Vec<PendingFile>,
+    pub files: Vec<PendingFile>,
 }
 
 /// One waiting file.
@@ -63,7 +63,7 @@ impl PendingMail {
                     .and_then(|data| data.modified())
                     .ok()
                     .map(DateTime::from);
-                unjudged.letters.push(PendingFile {
+                unjudged.files.push(PendingFile {
                     agent: agent.clone(),
                     file,
                     since,
@@ -81,15 +81,15 @@ impl PendingMail {
 
     /// Returns the time of the oldest file that was read.
     pub fn oldest(&self) -> Option<DateTime<Utc>> {
-        self.letters.iter().filter_map(|letter| letter.since).min()
+        self.files.iter().filter_map(|file| file.since).min()
     }
 
     /// Returns a file that may move the review: in the outbox of its author or its current reviewer, and naming its
     /// pull request or, as a message of a review, none.
     pub(crate) fn for_review(&self, key: &ReviewKey, review: &Review) -> Option<&PendingFile> {
-        self.letters.iter().find(|letter| {
+        self.files.iter().find(|file| {
             let parties = [&key.author, review.reviewer(key)];
-            parties.contains(&&letter.agent) && letter.about.may_mean(&key.pr)
+            parties.contains(&&file.agent) && file.about.may_mean(&key.pr)
         })
     }
 }

@@ -121,11 +121,7 @@ impl WorkspaceStatus {
                 .iter()
                 .map(|(agent, used_up)| budget_used_up(*agent, used_up, &commands)),
         );
-        problems.extend(
-            self.dead
-                .iter()
-                .map(|letter| dead_letter(letter, &commands)),
-        );
+        problems.extend(self.dead.iter().map(|open| dead_letter(open, &commands)));
         problems.extend(self.alerts.iter().map(|alert| of_alert(alert, &commands)));
         // Undated ones come last of their kind.
         problems.sort_by_key(|problem| (problem.kind, problem.since.is_none(), problem.since));
@@ -330,20 +326,20 @@ fn budget_used_up(
     }
 }
 
-fn dead_letter(letter: &OpenRefusal, commands: &FixCommands<'_>) -> Problem {
-    let (agent, file, code) = (letter.agent(), letter.file(), letter.refusal.code);
+fn dead_letter(open: &OpenRefusal, commands: &FixCommands<'_>) -> Problem {
+    let (agent, file, code) = (open.agent(), open.file(), open.refusal.code);
     Problem {
         kind: ProblemKind::DeadLetter,
         what: format!(
             "{agent}/dead_letter/{} was refused ({code}) and not corrected since",
             escaped(&file)
         ),
-        since: Some(letter.refusal.at),
-        review: letter.refusal.review.clone(),
+        since: Some(open.refusal.at),
+        review: open.refusal.review.clone(),
         path: Some(PathBuf::from(dirs::of_agent(agent.as_str(), dirs::DEAD_LETTER)).join(file)),
         fix: commands.agent(
             agent,
-            &letter.show(),
+            &open.show(),
             "shows the refused message and the reason",
         ),
     }

@@ -195,10 +195,10 @@ impl Look<'_> {
             self.status.unjudged.for_review(self.key, self.review),
             overdue,
         ) {
-            (Some(letter), _) => {
+            (Some(waiting), _) => {
                 format!(
                     "the operator must start the daemon: {}/outbox/{} waits to be judged",
-                    letter.agent, letter.file
+                    waiting.agent, waiting.file
                 )
             }
             (None, Some((at, which))) => {
@@ -223,17 +223,16 @@ impl Look<'_> {
     /// The diagnosis if the mover's newest message was refused after everything else that happened here.
     fn correction(&self) -> Option<Diagnosis> {
         let mover = self.review.mover_of(self.key)?;
-        let is_newest = |letter: &&OpenRefusal| {
-            let is_since = letter.refusal.at >= self.review.since;
-            letter.agent() == mover && letter.is_about(self.key, self.review) && is_since
+        let is_newest = |open: &&OpenRefusal| {
+            let is_since = open.refusal.at >= self.review.since;
+            open.agent() == mover && open.is_about(self.key, self.review) && is_since
         };
-        let letter = self.status.dead.iter().rfind(is_newest)?;
-        let code = letter.refusal.code;
+        let open = self.status.dead.iter().rfind(is_newest)?;
+        let code = open.refusal.code;
         let missing = format!(
             "{mover} must correct its refused {}: {} ({})",
-            letter.file(),
-            letter
-                .fix()
+            open.file(),
+            open.fix()
                 .as_deref()
                 .unwrap_or_else(|| code.sentence().trim_end_matches('.')),
             code,
@@ -252,7 +251,7 @@ impl Look<'_> {
         fixes.extend([
             self.commands.agent(
                 mover,
-                &letter.show(),
+                &open.show(),
                 "shows the refused message and the reason",
             ),
             self.commands.agent(

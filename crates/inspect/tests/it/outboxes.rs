@@ -174,8 +174,8 @@ fn a_file_claims_the_pull_request_it_names_and_mail_of_a_review_may_mean_any() {
     put(&root.join("agents/codex/outbox"), "e.yaml", QUESTION);
     let pending = PendingMail::look(root, &["claude", "codex", "gemini"].map(agent));
     assert_eq!(pending.counts, [(agent("claude"), 4), (agent("codex"), 1)]);
-    assert_eq!((pending.count(), pending.letters.len()), (5, 5));
-    let since = pending.letters.iter().filter_map(|letter| letter.since);
+    assert_eq!((pending.count(), pending.files.len()), (5, 5));
+    let since = pending.files.iter().filter_map(|file| file.since);
     assert_eq!(pending.oldest(), since.min());
     assert!(pending.oldest().is_some());
     assert_eq!(PendingMail::default().oldest(), None);

@@ -206,11 +206,11 @@ fn a_refusal_is_corrected_by_the_name_of_its_file_where_the_id_is_another() {
     let root = workspace();
     rewrite(root.path(), 6, r#""id":"fb-86""#, r#""id":"fb-86-again""#);
     let dead = dead_letter::of(root.path(), &["codex".parse().expect("a name")]);
-    let letter = dead
-        .letters
+    let message = dead
+        .messages
         .iter()
-        .find(|letter| letter.is_called("fb-86.yaml"));
-    let text = json(letter.expect("the refused message"));
+        .find(|message| message.is_called("fb-86.yaml"));
+    let text = json(message.expect("the refused message"));
     assert!(text.contains("\"corrected_by\": 6"), "{text}");
     assert!(text.contains("\"corrected_same\": \"file\""), "{text}");
 }
@@ -244,20 +244,20 @@ fn dead_letters_say_what_became_of_them_and_are_found_by_name_and_id() {
     let agents = ["claude", "codex", "gemini"].map(|name| name.parse().expect("a name"));
     let dead = dead_letter::of(root.path(), &agents);
     let mut text = String::new();
-    for letter in &dead.letters {
-        let original = dead_letter::retry::original(root.path(), letter).ok();
+    for message in &dead.messages {
+        let original = dead_letter::retry::original(root.path(), message).ok();
         let outlook =
-            original.map(|bytes| dead_letter::retry::outlook(root.path(), letter, &bytes));
-        text += &letter.text();
-        text += &json(letter);
+            original.map(|bytes| dead_letter::retry::outlook(root.path(), message, &bytes));
+        text += &message.text();
+        text += &json(message);
         writeln!(text, "{outlook:#?}").expect("memory");
     }
     check(GOLDEN, "dead_letters.txt", root.path(), &text);
     assert_eq!(dead.unread(), [""; 0]);
     let called = |word: &str| {
-        dead.letters
+        dead.messages
             .iter()
-            .filter(|letter| letter.is_called(word))
+            .filter(|message| message.is_called(word))
             .count()
     };
     for (word, found) in [
@@ -277,13 +277,13 @@ fn an_original_that_can_be_no_message_is_told_from_one_that_is_gone() {
     let root = workspace();
     let agents = ["claude", "codex", "gemini"].map(|name| name.parse().expect("a name"));
     let dead = dead_letter::of(root.path(), &agents);
-    let letter = dead.letters.iter().find(|letter| letter.file.is_some());
-    let letter = letter.expect("an original");
-    let directory = dead_letter::directory(root.path(), &letter.agent);
-    let path = directory.join(letter.file.as_ref().expect("its name"));
+    let message = dead.messages.iter().find(|message| message.file.is_some());
+    let message = message.expect("an original");
+    let directory = dead_letter::directory(root.path(), &message.agent);
+    let path = directory.join(message.file.as_ref().expect("its name"));
     let file = fs::File::create(&path).expect("its file");
     file.set_len(5 << 30).expect("a sparse file");
-    let original = dead_letter::retry::original(root.path(), letter);
+    let original = dead_letter::retry::original(root.path(), message);
     assert!(
         matches!(original, Err(dead_letter::retry::NoOriginal::Unfit)),
         "{original:?}"

@@ -17,21 +17,21 @@ fn agent(name: &str) -> AgentName {
 }
 
 /// The dead letter of an agent that has this report.
-fn letter(root: &Path, of: &str, report: &str) -> DeadLetter {
-    let letters = dead_letter::of(root, &[agent(of)]).letters;
-    let found = letters.into_iter().find(|it| it.report_file == report);
+fn dead_letter(root: &Path, of: &str, report: &str) -> DeadLetter {
+    let messages = dead_letter::of(root, &[agent(of)]).messages;
+    let found = messages.into_iter().find(|it| it.report_file == report);
     found.expect("a dead letter")
 }
 
 #[test]
-fn what_cannot_be_read_is_named_and_a_missing_directory_has_no_letters() {
+fn what_cannot_be_read_is_named_and_a_missing_directory_has_none() {
     let root = workspace();
     let root = root.path();
     let agents = ["claude", "codex", "gemini"].map(agent);
     let gemini = root.join("agents/gemini/dead_letter");
     fs::remove_dir(&gemini).expect("an empty directory");
     let dead = dead_letter::of(root, &agents);
-    assert_eq!((dead.letters.len(), dead.unread()), (3, vec![]));
+    assert_eq!((dead.messages.len(), dead.unread()), (3, vec![]));
 
     fs::write(&gemini, "").expect("a file");
     let segment = root.join(".settled/ledger/00000000000000000001.jsonl");
@@ -47,7 +47,7 @@ fn what_cannot_be_read_is_named_and_a_missing_directory_has_no_letters() {
     );
     let unread = format!("cannot read {}: ", gemini.display());
     assert!(mailbox.starts_with(&unread), "{mailbox}");
-    assert_eq!(dead.letters.len(), 3);
+    assert_eq!(dead.messages.len(), 3);
 }
 
 #[test]
@@ -68,8 +68,8 @@ fn a_report_is_about_the_file_beside_it_that_has_its_digest() {
         fs::write(&report, text).expect("a report");
         let other = File::create(root.join(CODEX).join("fb-86-2.json"));
         other.and_then(|other| other.set_len(size)).expect("a file");
-        let letter = letter(root, "codex", "fb-86-2.report.yaml");
-        assert_eq!(letter.file.as_deref(), Some(file), "{size} bytes");
+        let found = dead_letter(root, "codex", "fb-86-2.report.yaml");
+        assert_eq!(found.file.as_deref(), Some(file), "{size} bytes");
     }
 }
 
@@ -80,8 +80,8 @@ fn only_a_file_with_the_name_of_a_report_is_one() {
     for name in ["fb-86-2.report.txt", "copy.yaml"] {
         fs::copy(directory.join("fb-86-2.report.yaml"), directory.join(name)).expect("a copy");
     }
-    let letters = dead_letter::of(root.path(), &[agent("codex")]).letters;
-    let reports: Vec<&str> = letters.iter().map(|it| it.report_file.as_str()).collect();
+    let messages = dead_letter::of(root.path(), &[agent("codex")]).messages;
+    let reports: Vec<&str> = messages.iter().map(|it| it.report_file.as_str()).collect();
     assert_eq!(reports, ["fb-86.report.yaml", "fb-86-2.report.yaml"]);
 }
 
@@ -90,13 +90,13 @@ fn a_refusal_whose_file_is_gone_is_over_and_one_that_was_corrected_is_not_asked_
     let root = workspace();
     let root = root.path();
     let asked_for = |of: &str| -> Vec<String> {
-        let letters = unjudged::refused(root, &agent(of)).into_iter();
-        letters.map(|it| it.report_file).collect()
+        let messages = unjudged::refused(root, &agent(of)).into_iter();
+        messages.map(|it| it.report_file).collect()
     };
     assert_eq!(asked_for("claude"), ["bad-1.report.yaml"]);
     assert_eq!(asked_for("codex"), ["fb-86-2.report.yaml"]);
     let is_over = "  over: its file was removed, its review is closed, or its sender was refused often since\n";
-    let text = || letter(root, "codex", "fb-86-2.report.yaml").text();
+    let text = || dead_letter(root, "codex", "fb-86-2.report.yaml").text();
     assert!(!text().contains(is_over), "{}", text());
     fs::remove_file(root.join(CODEX).join("fb-86-2.yaml")).expect("a file");
     assert!(text().ends_with(is_over), "{}", text());
@@ -123,9 +123,9 @@ fn only_the_user_of_its_sender_may_put_a_message_back() {
     let why = format!(
         "claude is uid 54321 and you are uid {ours}: files that you write do not count as its files"
     );
-    let of_claude = letter(root, "claude", "bad-1.report.yaml");
+    let of_claude = dead_letter(root, "claude", "bad-1.report.yaml");
     assert_eq!(retry::not_its_user(root, &of_claude), Some(why));
     // The config names no user for codex.
-    let of_codex = letter(root, "codex", "fb-86.report.yaml");
+    let of_codex = dead_letter(root, "codex", "fb-86.report.yaml");
     assert_eq!(retry::not_its_user(root, &of_codex), None);
 }

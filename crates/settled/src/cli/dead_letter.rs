@@ -35,7 +35,7 @@ enum Command {
     #[command(after_help = "Examples:
   settled dead-letter show feedback-1.yaml
   settled dead-letter show msg-86-2 --agent codex")]
-    Show(LetterArgs),
+    Show(DeadLetterArgs),
     /// Resend a message from the outbox it came from; the dead letter stays
     #[command(after_help = "Examples:
   settled dead-letter retry feedback-1.yaml
@@ -45,11 +45,11 @@ enum Command {
     #[command(after_help = "Examples:
   settled dead-letter dismiss feedback-1.yaml
   settled dead-letter dismiss msg-86-2 --agent codex")]
-    Dismiss(LetterArgs),
+    Dismiss(DeadLetterArgs),
 }
 
 #[derive(Debug, clap::Args)]
-struct LetterArgs {
+struct DeadLetterArgs {
     /// The name of the file in dead_letter, with or without its extension, or the id of the message
     #[arg(value_name = "NAME-OR-ID")]
     word: String,
@@ -58,7 +58,7 @@ struct LetterArgs {
 #[derive(Debug, clap::Args)]
 struct RetryArgs {
     #[command(flatten)]
-    which: LetterArgs,
+    which: DeadLetterArgs,
     /// Resend even if the validator still refuses it
     #[arg(long)]
     force: bool,
@@ -75,14 +75,16 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<Exit, Failure> {
 
 #[derive(Debug, Serialize)]
 struct Listed {
-    letters: Vec<DeadLetter>,
+    #[serde(rename = "letters")]
+    messages: Vec<DeadLetter>,
     /// True if it is known which messages have been corrected.
     corrections_known: bool,
 }
 
 #[derive(Debug, Serialize)]
 struct DeadLettersShown {
-    letters: Vec<WithText>,
+    #[serde(rename = "letters")]
+    messages: Vec<WithText>,
 }
 
 #[derive(Debug, Serialize)]
@@ -94,7 +96,7 @@ struct Dismissed {
 #[derive(Debug, Serialize)]
 struct WithText {
     #[serde(flatten)]
-    letter: DeadLetter,
+    refused: DeadLetter,
     /// The original message, if it is text and still exists.
     message: Option<String>,
 }
@@ -115,14 +117,14 @@ fn list(context: &Context) -> Result<Exit, Failure> {
     let corrections_known = found.without_ledger.is_none();
     let unread: Vec<String> = found.unread();
     let mut answer = CommandOutput::new(Listed {
-        letters: found.letters,
+        messages: found.messages,
         corrections_known,
     });
     unread
         .into_iter()
         .for_each(|message| answer.alert("unread", message));
-    let mut letters = answer.data.letters.iter();
-    if let Some(open) = letters.find(|letter| letter.open != Some(false)) {
+    let mut messages = answer.data.messages.iter();
+    if let Some(open) = messages.find(|refused| refused.open != Some(false)) {
         let word = quoted(open.file.as_ref().unwrap_or(&open.report_file).as_ref());
         answer.next(
             context.command(&format!("dead-letter show {word}")),
@@ -131,38 +133,38 @@ fn list(context: &Context) -> Result<Exit, Failure> {
     }
     context.say(&answer, |listed| {
         listed
-            .letters
+            .messages
             .iter()
             .map(DeadLetter::text)
             .collect::<String>()
-            + &count(&listed.letters)
+            + &count(&listed.messages)
     })?;
     Ok(Exit::Ok)
 }
 
-fn count(letters: &[DeadLetter]) -> String {
-    let count = |is: fn(&DeadLetter) -> bool| letters.iter().filter(|it| is(it)).count();
-    let corrected = count(|letter| letter.corrected_by.is_some());
-    let over = match count(|letter| letter.open == Some(false)) - corrected {
+fn count(messages: &[DeadLetter]) -> String {
+    let count = |is: fn(&DeadLetter) -> bool| messages.iter().filter(|it| is(it)).count();
+    let corrected = count(|refused| refused.corrected_by.is_some());
+    let over = match count(|refused| refused.open == Some(false)) - corrected {
         0 => String::new(),
         over => format!(", {over} over"),
     };
-    let all = letters.len();
+    let all = messages.len();
     format!("{all} refused, {corrected} of them corrected since{over}\n")
 }
 
-fn show(which: &LetterArgs, context: &Context) -> Result<Exit, Failure> {
+fn show(which: &DeadLetterArgs, context: &Context) -> Result<Exit, Failure> {
     let root = context.workspace()?;
     let found = look(context)?;
     let unread = found.unread();
-    let letters = called(found, &which.word, context)?;
-    let text = |letter: &DeadLetter| String::from_utf8(retry::original(root, letter).ok()?).ok();
-    let letters = letters.into_iter().map(|letter| WithText {
-        message: text(&letter),
-        letter,
+    let messages = called(found, &which.word, context)?;
+    let text = |refused: &DeadLetter| String::from_utf8(retry::original(root, refused).ok()?).ok();
+    let messages = messages.into_iter().map(|refused| WithText {
+        message: text(&refused),
+        refused,
     });
     let mut answer = CommandOutput::new(DeadLettersShown {
-        letters: letters.collect(),
+        messages: messages.collect(),
     });
     unread
         .into_iter()
@@ -176,7 +178,7 @@ fn show(which: &LetterArgs, context: &Context) -> Result<Exit, Failure> {
         context.command(&format!("dead-letter dismiss {word}")),
         "archives it, if nobody corrects it",
     );
-    context.say(&answer, |shown| shown.letters.iter().map(whole).collect())?;
+    context.say(&answer, |shown| shown.messages.iter().map(whole).collect())?;
     Ok(Exit::Ok)
 }
 
@@ -193,18 +195,18 @@ fn whole(with: &WithText) -> String {
         .map_or("  no longer there, or not text\n".to_owned(), lines);
     format!(
         "{}report:\n{}message:\n{message}",
-        with.letter.text(),
-        lines(&with.letter.report.to_yaml())
+        with.refused.text(),
+        lines(&with.refused.report.to_yaml())
     )
 }
 
 /// Moves the messages of that name, and their reports, into their agent's archive.
-fn dismiss(which: &LetterArgs, context: &Context) -> Result<Exit, Failure> {
+fn dismiss(which: &DeadLetterArgs, context: &Context) -> Result<Exit, Failure> {
     let root = context.workspace()?;
     let mut dismissed = Vec::new();
-    for letter in called(look(context)?, &which.word, context)? {
-        let mailboxes = AgentMailboxes::new(root, &letter.agent);
-        let moved = mailboxes.dismiss(letter.file.as_deref(), &letter.report_file)?;
+    for refused in called(look(context)?, &which.word, context)? {
+        let mailboxes = AgentMailboxes::new(root, &refused.agent);
+        let moved = mailboxes.dismiss(refused.file.as_deref(), &refused.report_file)?;
         dismissed.extend(moved.iter().map(|path| path.display().to_string()));
     }
     context.say(&CommandOutput::new(Dismissed { dismissed }), |done| {
@@ -217,51 +219,51 @@ fn dismiss(which: &LetterArgs, context: &Context) -> Result<Exit, Failure> {
 fn send_again(args: &RetryArgs, context: &Context) -> Result<Exit, Failure> {
     let root = context.workspace()?;
     let word = &args.which.word;
-    let mut letters = called(look(context)?, word, context)?;
+    let mut messages = called(look(context)?, word, context)?;
     // If one agent has several under this id, the last refused one is meant.
-    let letter = letters.pop().expect("there is at least one");
-    if letters.iter().any(|other| other.agent != letter.agent) {
+    let refused = messages.pop().expect("there is at least one");
+    if messages.iter().any(|other| other.agent != refused.agent) {
         let message = format!("several agents have a dead letter {}", escaped(word));
         return Err(Failure::plain(Exit::Usage, message).next(context.command("dead-letter list")));
     }
-    if let Some(message) = retry::not_its_user(root, &letter) {
+    if let Some(message) = retry::not_its_user(root, &refused) {
         return Err(Failure::plain(Exit::Identity, message));
     }
-    let original = retry::original(root, &letter).map_err(|error| no_original(&error))?;
-    let outlook = retry::outlook(root, &letter, &original);
-    let id = letter.report.message_id.as_ref().map(ToString::to_string);
+    let original = retry::original(root, &refused).map_err(|error| no_original(&error))?;
+    let outlook = retry::outlook(root, &refused, &original);
+    let id = refused.report.message_id.as_ref().map(ToString::to_string);
     if !outlook.still_refused.is_empty() && !args.force {
         let message = format!(
             "it would be refused again, and was not sent:\n  {}",
             outlook.still_refused.join("\n  ")
         );
-        let path = dead_letter::directory(root, &letter.agent)
-            .join(letter.file.as_deref().unwrap_or_default());
+        let path = dead_letter::directory(root, &refused.agent)
+            .join(refused.file.as_deref().unwrap_or_default());
         let next = format!("validate-message {}", quoted(path.as_os_str()));
         return Err(Failure::plain(Exit::InvalidMessage, message)
             .data(&outlook)
             .next(next));
     }
-    let name = put_back(root, &letter.agent, &letter.report.file, &original)
+    let name = put_back(root, &refused.agent, &refused.report.file, &original)
         .map_err(|error| Failure::new(Exit::of_io(&error.source), &error))?;
     let path = format!(
         "{}/{name}",
-        spool::dirs::of_agent(letter.agent.as_str(), spool::dirs::OUTBOX)
+        spool::dirs::of_agent(refused.agent.as_str(), spool::dirs::OUTBOX)
     );
     let mut answer = CommandOutput::new(Sent {
-        agent: letter.agent,
+        agent: refused.agent,
         id,
         path,
         forced: args.force,
         outlook,
     });
-    if let (Some(seq), Some(Same::Id)) = (letter.corrected_by, letter.corrected_same) {
+    if let (Some(seq), Some(Same::Id)) = (refused.corrected_by, refused.corrected_same) {
         answer.alert(
             "id_collision",
             format!("record {seq} accepted this id since: other bytes under it are refused"),
         );
     }
-    if let Some(left) = letter.report.attempts_left {
+    if let Some(left) = refused.report.attempts_left {
         answer.alert(
             "attempts",
             format!("its refusal cost an attempt and left {left}; another one costs the next"),
@@ -316,14 +318,14 @@ fn look(context: &Context) -> Result<DeadLetters, Failure> {
 }
 
 fn called(found: DeadLetters, word: &str, context: &Context) -> Result<Vec<DeadLetter>, Failure> {
-    let mut letters = found.letters;
-    letters.retain(|letter| letter.is_called(word));
-    if letters.is_empty() {
+    let mut messages = found.messages;
+    messages.retain(|refused| refused.is_called(word));
+    if messages.is_empty() {
         let message = format!("no dead letter has the name or the id {}", escaped(word));
         let failure = Failure::plain(Exit::NotFound, message);
         return Err(failure.next(context.command("dead-letter list")));
     }
-    Ok(letters)
+    Ok(messages)
 }
 
 #[cfg(test)]

@@ -78,38 +78,38 @@ fn runnable(fixes: &[FixCommand]) -> impl Iterator<Item = &FixCommand> {
 /// The failure for an unknown review, possibly because its request is not judged yet.
 pub(super) fn unknown(status: &WorkspaceStatus, which: &Which, context: &Context) -> Failure {
     let pr = &which.pr;
-    let letter = status
+    let waiting = status
         .unjudged
-        .letters
+        .files
         .iter()
-        .find(|letter| letter.about.pr.as_ref().is_some_and(|of| of.same_pr(pr)));
+        .find(|file| file.about.pr.as_ref().is_some_and(|of| of.same_pr(pr)));
     let dead = status
         .dead
         .iter()
-        .rfind(|letter| letter.pr.as_ref().is_some_and(|of| of.same_pr(pr)));
+        .rfind(|open| open.pr.as_ref().is_some_and(|of| of.same_pr(pr)));
     let no = |why: String| {
         Failure::plain(
             Exit::NotFound,
             format!("no review of pull request {pr} is known{why}"),
         )
     };
-    match (letter, dead) {
-        (Some(letter), _) if status.is_unserved() => {
+    match (waiting, dead) {
+        (Some(waiting), _) if status.is_unserved() => {
             let why = format!(
                 ": {}/outbox/{} waits to be judged and no daemon serves",
-                letter.agent,
-                escaped(&letter.file.to_string())
+                waiting.agent,
+                escaped(&waiting.file.to_string())
             );
             no(why).next(context.command("serve"))
         }
-        (_, Some(letter)) => {
+        (_, Some(dead)) => {
             let why = format!(
                 ": {} of {} was refused ({})",
-                escaped(&letter.file()),
-                letter.agent(),
-                letter.refusal.code
+                escaped(&dead.file()),
+                dead.agent(),
+                dead.refusal.code
             );
-            no(why).next(context.command(&format!("explain {}", letter.refusal.code)))
+            no(why).next(context.command(&format!("explain {}", dead.refusal.code)))
         }
         (Some(_) | None, None) => no(String::new()).next(context.command("status")),
     }

@@ -321,7 +321,7 @@ fn the_mail_of_a_reviewer_that_took_over_waits_for_the_daemon_too() {
     };
     let missing = |agent: &str| {
         let mut unserved = status(&reassigned, None, false);
-        unserved.unjudged.letters.push(PendingFile {
+        unserved.unjudged.files.push(PendingFile {
             agent: agent.parse().expect("a name"),
             file: spool::FileName::new("answer.yaml").expect("a file name"),
             since: None,

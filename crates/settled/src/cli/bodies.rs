@@ -215,7 +215,7 @@ pub(super) struct ResponseArgs {
 
 impl EnvelopeArgs {
     /// The draft without the fields of a body.
-    pub(super) fn letter(&self, kind: MessageType) -> Result<MessageDraft, Failure> {
+    pub(super) fn draft(&self, kind: MessageType) -> Result<MessageDraft, Failure> {
         let mut envelope = Fields::default();
         envelope.put_given("related_packet", self.related_packet.clone());
         envelope.put_given("conversation_id", self.conversation_id.clone());
@@ -240,25 +240,25 @@ impl EnvelopeArgs {
 
 impl Telemetry {
     /// Adds the given values to the envelope.
-    pub(super) fn add(&self, letter: &mut MessageDraft) {
-        letter.envelope.put_all(self);
+    pub(super) fn add(&self, draft: &mut MessageDraft) {
+        draft.envelope.put_all(self);
     }
 }
 
 impl Request {
-    pub(super) fn add(&self, letter: &mut MessageDraft) {
-        letter.repository = Some(self.repo_dir.clone());
-        letter.body.put_all(self);
+    pub(super) fn add(&self, draft: &mut MessageDraft) {
+        draft.repository = Some(self.repo_dir.clone());
+        draft.body.put_all(self);
         // `--head` is the commit that a message is about; each type has its own name for that field.
-        if letter.kind != MessageType::Review(ReviewKind::Request) {
-            letter.body.rename("declared_head", "validated_head");
+        if draft.kind != MessageType::Review(ReviewKind::Request) {
+            draft.body.rename("declared_head", "validated_head");
         }
     }
 }
 
 impl Addressed {
-    pub(super) fn add(&self, letter: &mut MessageDraft) {
-        letter.body.put_all(self);
+    pub(super) fn add(&self, draft: &mut MessageDraft) {
+        draft.body.put_all(self);
     }
 }
 
@@ -268,13 +268,13 @@ impl ResponseArgs {
         self.findings_packet.as_deref()
     }
 
-    pub(super) fn add(&self, letter: &mut MessageDraft) -> Result<(), Failure> {
+    pub(super) fn add(&self, draft: &mut MessageDraft) -> Result<(), Failure> {
         if let Some(path) = &self.findings_packet {
-            letter.packet = PacketGiven::Path(path.clone());
+            draft.packet = PacketGiven::Path(path.clone());
         }
-        letter.body.put_all(self);
+        draft.body.put_all(self);
         if let Some(path) = &self.nits {
-            letter.body.put("nits", input::nits(path)?);
+            draft.body.put("nits", input::nits(path)?);
         }
         Ok(())
     }

@@ -60,14 +60,14 @@ pub(super) fn tailored(command: Command, words: &[String]) -> Command {
     match plain.as_slice() {
         ["send", rest @ ..] => {
             let kind = rest.first().and_then(|word| send::kind(word).ok());
-            of_letter(command, "send", &kind.map_or(About::NoType, About::Type))
+            of_message(command, "send", &kind.map_or(About::NoType, About::Type))
         }
-        ["reply", ..] => of_letter(command, "reply", &About::Reply),
+        ["reply", ..] => of_message(command, "reply", &About::Reply),
         _ => command,
     }
 }
 
-fn of_letter(command: Command, name: &str, about: &About) -> Command {
+fn of_message(command: Command, name: &str, about: &About) -> Command {
     command.mut_subcommand(name, |command| {
         let after = command.get_after_help().map(ToString::to_string);
         let command = command.mut_args(|arg| {

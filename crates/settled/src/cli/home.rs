@@ -72,22 +72,22 @@ fn gather(me: &Me, context: &Context) -> Result<CommandOutput<Home>, Failure> {
     let mailboxes = AgentMailboxes::new(root, agent);
     let known = reviews.as_deref().unwrap_or_default();
     // The brief contains the request and the author's reports. While its reviewer has to answer them they are open.
-    let is_in_brief = |letter: &MailboxEntry| {
-        let kind = letter.kind.as_deref();
+    let is_in_brief = |message: &MailboxEntry| {
+        let kind = message.kind.as_deref();
         reviews.is_some() && matches!(kind, Some("review_request" | "review_addressed"))
     };
-    let is_dealt_with = |letter: &MailboxEntry| {
-        reviews.is_some() && answers::is_dealt_with(letter, known, &mailboxes)
+    let is_dealt_with = |message: &MailboxEntry| {
+        reviews.is_some() && answers::is_dealt_with(message, known, &mailboxes)
     };
     let (dealt, open): (Vec<_>, Vec<_>) = inbox
         .messages
         .iter()
-        .partition(|letter| is_dealt_with(letter));
-    let names: Vec<String> = dealt.iter().map(|letter| letter.name()).collect();
+        .partition(|message| is_dealt_with(message));
+    let names: Vec<String> = dealt.iter().map(|message| message.name()).collect();
     let done = done(&names, context);
-    let show = open.iter().find(|letter| !is_in_brief(letter));
+    let show = open.iter().find(|message| !is_in_brief(message));
     let first = show
-        .map(|letter| (context.command_on("show", &letter.name(), ""), "read it"))
+        .map(|message| (context.command_on("show", &message.name(), ""), "read it"))
         .into_iter()
         .chain(done.into_iter().map(|done| (done, "already answered")));
     let own = known.iter().filter(|mine| mine.whose == Move::Yours);
@@ -139,16 +139,16 @@ fn gather(me: &Me, context: &Context) -> Result<CommandOutput<Home>, Failure> {
 /// The refusals whose notices the agent has read. An unread notice is shown by itself.
 fn refused(me: &Me, inbox: &Waiting) -> Vec<RefusedMessage> {
     let is_unread = |report: &Report| {
-        let mut letters = inbox.messages.iter();
-        letters.any(|letter| answers::tells_of(letter, report))
+        let mut messages = inbox.messages.iter();
+        messages.any(|message| answers::tells_of(message, report))
     };
     unjudged::refused(&me.root, &me.agent)
         .into_iter()
-        .filter(|letter| !is_unread(&letter.report))
-        .map(|letter| RefusedMessage {
-            code: letter.report.refused.as_str(),
-            summary: letter.report.summary,
-            file: letter.file.unwrap_or(letter.report_file),
+        .filter(|message| !is_unread(&message.report))
+        .map(|message| RefusedMessage {
+            code: message.report.refused.as_str(),
+            summary: message.report.summary,
+            file: message.file.unwrap_or(message.report_file),
         })
         .collect()
 }

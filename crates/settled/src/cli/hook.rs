@@ -111,7 +111,7 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<Exit, Failure> {
 fn announce(program: Program, moment: Moment, context: &Context) -> Exit {
     let goes_on_already =
         moment == Moment::TurnEnd && hooks::goes_on_already(&payload(&std::io::stdin()));
-    let (letters, waiting) = context
+    let (messages, waiting) = context
         .me()
         .and_then(|me| waiting(&me))
         .unwrap_or_else(|failure| {
@@ -122,7 +122,7 @@ fn announce(program: Program, moment: Moment, context: &Context) -> Exit {
     let _ = print(&hooks::output(
         program,
         moment,
-        &letters,
+        &messages,
         waiting,
         goes_on_already,
         context.root().is_ok_and(operator_alerts::is_cut_off),
@@ -135,10 +135,10 @@ fn announce(program: Program, moment: Moment, context: &Context) -> Exit {
 fn waiting(me: &Me) -> Result<(Vec<MailboxEntry>, usize), Failure> {
     let mailboxes = AgentMailboxes::new(&me.root, &me.agent);
     let some = |place| mailboxes.first_messages(place, READ_MAX);
-    let ((mut letters, taken), (waiting, count)) =
+    let ((mut messages, taken), (waiting, count)) =
         (some(MailboxPlace::Taken)?, some(MailboxPlace::Inbox)?);
-    letters.extend(waiting);
-    Ok((letters, taken + count))
+    messages.extend(waiting);
+    Ok((messages, taken + count))
 }
 
 fn install(args: &Install, context: &Context) -> Result<Exit, Failure> {

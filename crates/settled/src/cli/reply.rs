@@ -52,15 +52,15 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<Exit, Failure> {
     if envelope.subject.is_none() && !kind.is_review() {
         envelope.subject = parent.subject.as_deref().map(subject);
     }
-    let letter = args.parts.letter(&envelope, kind)?;
+    let draft = args.parts.draft(&envelope, kind)?;
     let is_addressed = kind == MessageType::Review(ReviewKind::Addressed);
-    if is_addressed && envelope.body_file.is_none() && letter.body.get("commit_sha").is_none() {
+    if is_addressed && envelope.body_file.is_none() && draft.body.get("commit_sha").is_none() {
         return Err(no_commit(context, envelope.pr.as_ref()));
     }
     posting::post(
         context,
         &me,
-        &letter,
+        &draft,
         (&args.parts.way, args.parts.origin(&args.envelope)),
         Vec::new(),
         clock::now(),

@@ -222,10 +222,10 @@ fn respond(
     let mut response = response::write(&ask, sheet, verdict, origin, said.telemetry.turns, now)
         .map_err(|why| unwritten(context, &ask, &why))?;
     let silent = std::mem::take(&mut response.silent);
-    let mut letter = response.draft(&ask, verdict);
-    letter.priority = said.priority;
-    letter.subject.clone_from(&said.subject);
-    said.telemetry.add(&mut letter);
+    let mut draft = response.draft(&ask, verdict);
+    draft.priority = said.priority;
+    draft.subject.clone_from(&said.subject);
+    said.telemetry.add(&mut draft);
     let silent = silent.iter().map(|id| {
         (
             "resolved_by_silence",
@@ -235,9 +235,9 @@ fn respond(
             ),
         )
     });
-    let other = name_whole_head(&mut letter.body, ask.head.as_ref());
+    let other = name_whole_head(&mut draft.body, ask.head.as_ref());
     let notes = silent.chain(other).collect();
-    posting::post(context, &me, &letter, (&said.way, origin), notes, now)
+    posting::post(context, &me, &draft, (&said.way, origin), notes, now)
 }
 
 /// The failure of a response to a request that the reviewer has not read.

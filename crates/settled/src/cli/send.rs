@@ -58,34 +58,34 @@ impl Parts {
 
     /// True if no option sets a field of the body.
     fn says_no_field(&self) -> bool {
-        let mut letter = MessageDraft::new(MessageType::Review(ReviewKind::Request));
-        self.request.add(&mut letter);
-        self.addressed.add(&mut letter);
-        letter.body.names().next().is_none()
+        let mut draft = MessageDraft::new(MessageType::Review(ReviewKind::Request));
+        self.request.add(&mut draft);
+        self.addressed.add(&mut draft);
+        draft.body.names().next().is_none()
     }
 
-    /// The message with everything that was given.
-    pub(super) fn letter(
+    /// The draft with everything that was given.
+    pub(super) fn draft(
         &self,
         envelope: &EnvelopeArgs,
         kind: MessageType,
     ) -> Result<MessageDraft, Failure> {
-        let mut letter = envelope.letter(kind)?;
-        self.request.add(&mut letter);
-        self.addressed.add(&mut letter);
-        self.answer.add(&mut letter)?;
-        self.telemetry.add(&mut letter);
-        Ok(letter)
+        let mut draft = envelope.draft(kind)?;
+        self.request.add(&mut draft);
+        self.addressed.add(&mut draft);
+        self.answer.add(&mut draft)?;
+        self.telemetry.add(&mut draft);
+        Ok(draft)
     }
 }
 
 pub(super) fn run(args: &Args, context: &Context) -> Result<Exit, Failure> {
     let me = context.me()?;
-    let letter = args.parts.letter(&args.envelope, args.kind)?;
+    let draft = args.parts.draft(&args.envelope, args.kind)?;
     posting::post(
         context,
         &me,
-        &letter,
+        &draft,
         (&args.parts.way, args.parts.origin(&args.envelope)),
         Vec::new(),
         clock::now(),

@@ -110,11 +110,11 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<Exit, Failure> {
             };
             if let Some((command, why)) = first {
                 answer.next(command, why);
-            } else if let Some(letter) = answer.data.messages.first() {
-                answer.next(context.command_on("show", &letter.name(), ""), "read it");
+            } else if let Some(message) = answer.data.messages.first() {
+                answer.next(context.command_on("show", &message.name(), ""), "read it");
             }
             let screen = Screen::of_output();
-            let line = |letter: &MailboxEntry| views::inbox::line(letter, screen);
+            let line = |message: &MailboxEntry| views::inbox::line(message, screen);
             context.say(&answer, |came| came.messages.iter().map(line).collect())?;
             Ok(Exit::Ok)
         }

@@ -44,7 +44,7 @@ impl Waiting {
         };
         messages
             .iter()
-            .for_each(|letter| text += &line(letter, screen));
+            .for_each(|message| text += &line(message, screen));
         let left = waiting + taken - messages.len();
         if left > 0 {
             let _ = writeln!(text, "  and {left} more: --limit {}", waiting + taken);
@@ -55,9 +55,9 @@ impl Waiting {
 
 /// Formats a message on one line, or on two if it is too long. The name is kept whole so that it can be copied; the
 /// description is cut.
-pub fn line(letter: &MailboxEntry, screen: Screen) -> String {
+pub fn line(message: &MailboxEntry, screen: Screen) -> String {
     let field = |text: &Option<String>| text.clone().unwrap_or_else(|| "-".to_owned());
-    let mark = match letter.place {
+    let mark = match message.place {
         MailboxPlace::Taken => "*",
         MailboxPlace::Inbox
         | MailboxPlace::Archive
@@ -65,10 +65,10 @@ pub fn line(letter: &MailboxEntry, screen: Screen) -> String {
         | MailboxPlace::Sent
         | MailboxPlace::DeadLetter => " ",
     };
-    let (what, said) = match &letter.unreadable {
-        Some(why) => (format!("{}:", letter.name()), format!("no message: {why}")),
+    let (what, said) = match &message.unreadable {
+        Some(why) => (format!("{}:", message.name()), format!("no message: {why}")),
         None => {
-            let pr = letter
+            let pr = message
                 .pr
                 .as_ref()
                 .map_or_else(String::new, |pr| format!("#{pr} "));
@@ -78,10 +78,10 @@ pub fn line(letter: &MailboxEntry, screen: Screen) -> String {
                 priority,
                 subject,
                 ..
-            } = letter;
+            } = message;
             let (kind, from, priority) = (field(kind), field(from), field(priority));
             (
-                format!("{priority} {kind:<16}  {} ", letter.name()),
+                format!("{priority} {kind:<16}  {} ", message.name()),
                 format!("{pr}from {from}: {}", field(subject)),
             )
         }

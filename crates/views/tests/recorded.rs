@@ -317,8 +317,8 @@ fn an_agent_has_to_act_on_mail_its_move_a_faulty_message_and_a_refusal() {
     assert!(!acts(|_| {}));
     assert!(!acts(|home| home.reviews = None));
     assert!(acts(|home| {
-        let letter = AgentMailboxes::new(Path::new(&home.root), &agent("claude"));
-        home.inbox.messages = letter.messages(MailboxPlace::Inbox).expect("its mail");
+        let mailboxes = AgentMailboxes::new(Path::new(&home.root), &agent("claude"));
+        home.inbox.messages = mailboxes.messages(MailboxPlace::Inbox).expect("its mail");
     }));
     assert!(acts(|home| {
         home.reviews.as_mut().expect("its reviews")[1].whose = Move::Yours;

@@ -166,7 +166,7 @@ impl AgentRow {
                     .filter(|(of, _)| of == agent)
                     .map(|(_, count)| count)
                     .sum(),
-                dead_letters: dead.filter(|letter| letter.agent() == agent).count(),
+                dead_letters: dead.filter(|open| open.agent() == agent).count(),
                 run: runs.newest(agent.as_str()).cloned(),
             }
         };

@@ -57,22 +57,22 @@ pub(super) fn drain(
         source,
     };
     let mailboxes = AgentMailboxes::new(root, agent);
-    let (letters, _) = mailboxes
+    let (messages, _) = mailboxes
         .first_messages(MailboxPlace::Inbox, DRAINED_MAX + others.len())
         .map_err(failed)?;
-    let is_others = |letter: &MailboxEntry| {
-        let id = letter.id.as_deref();
+    let is_others = |message: &MailboxEntry| {
+        let id = message.id.as_deref();
         id.is_some_and(|id| others.iter().any(|other| other.as_str() == id))
     };
-    for letter in letters
+    for message in messages
         .into_iter()
-        .filter(|letter| !letter.text.is_empty() && !is_others(letter))
+        .filter(|message| !message.text.is_empty() && !is_others(message))
     {
         let there: Vec<String> = std::fs::read_dir(into)
             .map_err(failed)?
             .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
             .collect();
-        let digest: String = Digest::of(letter.text.as_bytes())
+        let digest: String = Digest::of(message.text.as_bytes())
             .to_string()
             .chars()
             .skip("sha256:".len())
@@ -80,9 +80,9 @@ pub(super) fn drain(
             .collect();
         if !there.iter().any(|name| name.contains(&digest)) {
             let name = format!("{:03}-{digest}.yaml", there.len() + 1);
-            places::write(&into.join(name), &letter.text).map_err(failed)?;
+            places::write(&into.join(name), &message.text).map_err(failed)?;
         }
-        match mailboxes.take(&letter) {
+        match mailboxes.take(&message) {
             // If it is gone, another reader took it first.
             Ok(_) | Err(MoveError::Gone(_)) => {}
             Err(MoveError::Io { source, .. }) => return Err(failed(source)),

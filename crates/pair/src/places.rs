@@ -119,9 +119,9 @@ impl Given {
     pub(super) fn fill(&self, task: &str, mail: &Path) -> io::Result<()> {
         make(&self.mail())?;
         std::fs::write(self.task(), task)?;
-        for letter in std::fs::read_dir(mail)? {
-            let letter = letter?;
-            std::fs::copy(letter.path(), self.mail().join(letter.file_name()))?;
+        for entry in std::fs::read_dir(mail)? {
+            let entry = entry?;
+            std::fs::copy(entry.path(), self.mail().join(entry.file_name()))?;
         }
         Ok(())
     }

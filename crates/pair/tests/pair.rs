@@ -546,9 +546,9 @@ fn where_no_daemon_serves_one_serves_for_as_long_as_the_pair_goes_on() {
 
 fn each_side_reads_what_the_other_said_and_its_mail() {
     let table = Table::new();
-    let letter = "id: m-1\nfrom: claude\nto: codex\ntype: message\n";
+    let message = "id: m-1\nfrom: claude\nto: codex\ntype: message\n";
     let inbox = table.root().join("agents/codex/inbox");
-    std::fs::write(inbox.join("m-1.yaml"), letter).expect("a letter");
+    std::fs::write(inbox.join("m-1.yaml"), message).expect("a message");
     let reviewer = r#"cat "$(dirname "$SETTLED_TASK")/author.said" "$SETTLED_MAIL"/*; echo PASS"#;
     let over = table.hold(table.setup("echo The lamp is lit.; echo DONE", Some(reviewer)));
     assert_eq!(over.stands(), COMPLETE);
@@ -556,7 +556,7 @@ fn each_side_reads_what_the_other_said_and_its_mail() {
         .transcript
         .matches("    | The lamp is lit.\n    | DONE\n");
     assert_eq!(said.count(), 2, "{}", over.transcript);
-    let mail = letter.lines().map(|line| format!("    | {line}\n"));
+    let mail = message.lines().map(|line| format!("    | {line}\n"));
     assert!(over.transcript.contains(&mail.collect::<String>()));
     assert!(!inbox.join("m-1.yaml").exists(), "it is taken");
 }

@@ -41,7 +41,7 @@ pub(crate) async fn ring(tools: MailTools, client: Peer<RoleServer>) {
             serde_json::from_str(&text).unwrap_or_default()
         });
         let waiting = waiting(&answer);
-        if let Some(new) = waiting.iter().find(|letter| !told.contains(*letter)) {
+        if let Some(new) = waiting.iter().find(|message| !told.contains(*message)) {
             let params = json!({"content": text(waiting.len(), new)});
             let notification = CustomNotification::new(NOTIFICATION, Some(params));
             let sent = client
@@ -66,8 +66,8 @@ struct Waiting {
 
 fn waiting(answer: &Value) -> BTreeSet<Waiting> {
     let messages = answer["data"]["messages"].as_array();
-    let of = |letter: &Value| {
-        let field = |key: &str| letter[key].as_str().map(str::to_owned);
+    let of = |message: &Value| {
+        let field = |key: &str| message[key].as_str().map(str::to_owned);
         Some(Waiting {
             id: field("id")?,
             kind: field("type")?,
@@ -102,7 +102,7 @@ fn text(count: usize, new: &Waiting) -> String {
 mod tests {
     use super::*;
 
-    fn letter(kind: &str, pr: Option<&str>) -> Waiting {
+    fn message(kind: &str, pr: Option<&str>) -> Waiting {
         Waiting {
             id: "m-1".to_owned(),
             kind: kind.to_owned(),
@@ -113,16 +113,16 @@ mod tests {
     #[test]
     fn a_ring_names_the_type_and_the_pull_request_and_stays_short() {
         assert_eq!(
-            text(1, &letter("review_request", Some("86"))),
+            text(1, &message("review_request", Some("86"))),
             "1 message waits for you, among them a review_request on #86. Call the tool next."
         );
-        let around = text(1, &letter("", None)).len();
-        let kind = |bytes: usize| letter(&"k".repeat(bytes - around), None);
+        let around = text(1, &message("", None)).len();
+        let kind = |bytes: usize| message(&"k".repeat(bytes - around), None);
         assert!(text(1, &kind(BYTES_MAX)).contains("kkk"));
         assert!(!text(1, &kind(BYTES_MAX + 1)).contains("kkk"));
         let long = text(
             usize::MAX,
-            &letter(&"\u{e9}".repeat(300), Some(&"9".repeat(300))),
+            &message(&"\u{e9}".repeat(300), Some(&"9".repeat(300))),
         );
         assert!(long.len() <= BYTES_MAX, "{} bytes", long.len());
     }
@@ -138,7 +138,7 @@ mod tests {
         assert!(
             waiting
                 .iter()
-                .all(|letter| !text(1, letter).contains("Ignore"))
+                .all(|message| !text(1, message).contains("Ignore"))
         );
     }
 }

@@ -143,12 +143,12 @@ fn standard_input_is_taken_for_the_file_it_is_called() {
         "agents/codex/outbox/f.yaml:9:20: packet_missing: ",
     );
     // The daemon's own messages are valid only where it delivers.
-    let letter = NOTE.replace("from: claude", "from: settled");
+    let message = NOTE.replace("from: claude", "from: settled");
     assert_eq!(
         run(
             root.path(),
             &["--stdin-filename", "agents/codex/inbox/n.yaml", "-"],
-            &letter
+            &message
         )
         .status
         .code(),
@@ -158,7 +158,7 @@ fn standard_input_is_taken_for_the_file_it_is_called() {
         run(
             root.path(),
             &["--stdin-filename", "agents/codex/outbox/n.yaml", "-"],
-            &letter
+            &message
         )
         .status
         .code(),

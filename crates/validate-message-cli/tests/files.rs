@@ -327,14 +327,14 @@ fn a_diff_of_a_large_file_that_changes_in_every_line_is_shown() {
 }
 
 #[test]
-fn the_daemon_s_letters_are_correct_where_it_delivers_them_and_nowhere_else() {
+fn the_daemon_s_messages_are_correct_where_it_delivers_them_and_nowhere_else() {
     let root = workspace();
-    let letter = NOTE.replace("from: claude", "from: settled");
-    assert_ne!(letter, NOTE);
+    let message = NOTE.replace("from: claude", "from: settled");
+    assert_ne!(message, NOTE);
     for place in ["inbox", "inbox/archive", "archive", "outbox", "sent"] {
         let directory = root.path().join("agents/codex").join(place);
         fs::create_dir_all(&directory).expect("a directory");
-        fs::write(directory.join("n.yaml"), &letter).expect("written");
+        fs::write(directory.join("n.yaml"), &message).expect("written");
         let is_delivery = place.contains("inbox") || place == "archive";
         let status = Some(if is_delivery { 0 } else { 1 });
         let named = format!("agents/codex/{place}/n.yaml");
@@ -348,10 +348,10 @@ fn the_daemon_s_letters_are_correct_where_it_delivers_them_and_nowhere_else() {
             assert_eq!(output.status.code(), status, "{place}, {name}: {told}");
         }
     }
-    assert_eq!(run(root.path(), &["-"], &letter).status.code(), Some(0));
-    let handoff = letter.replace("type: notification", "type: handoff");
+    assert_eq!(run(root.path(), &["-"], &message).status.code(), Some(0));
+    let handoff = message.replace("type: notification", "type: handoff");
     assert_eq!(run(root.path(), &["-"], &handoff).status.code(), Some(0));
-    let question = letter.replace("type: notification", "type: question");
+    let question = message.replace("type: notification", "type: question");
     assert_line(
         &run(root.path(), &["-"], &question),
         1,

@@ -138,7 +138,7 @@ fn template(kind: &str) -> (&'static str, &'static str) {
     match MessageType::from_word(kind) {
         None => (include_str!("findings_packet.yaml"), ""),
         Some(MessageType::Review(kind)) => (review(kind), ""),
-        Some(MessageType::Text(kind)) => (include_str!("letter.yaml"), called_for(kind)),
+        Some(MessageType::Text(kind)) => (include_str!("text.yaml"), called_for(kind)),
     }
 }
 

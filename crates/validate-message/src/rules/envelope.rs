@@ -41,14 +41,14 @@ pub(crate) fn check(
         code,
         explained: misplaced.explained_in_envelope(),
     };
-    let is_letter = match origin {
+    let is_daemons = match origin {
         Origin::Outbox => false,
-        Origin::Inbox => is_letter(message),
+        Origin::Inbox => is_of_daemon(message),
     };
     let from = [Step::Key("from".to_owned())];
     let envelope = document.read_admitting(
         found,
-        |breach| matches!(breach, Breach::Broken { at, .. } if is_letter && *at == from),
+        |breach| matches!(breach, Breach::Broken { at, .. } if is_daemons && *at == from),
     );
     misplaced.tell(&document, message.meant(), found);
     recipients(&document, message.kind(), found);
@@ -70,7 +70,7 @@ pub(crate) fn is_packet(root: &Node) -> bool {
 }
 
 /// True if the message has a type that the daemon writes, and exactly the daemon's name as its sender.
-fn is_letter(message: &Message) -> bool {
+fn is_of_daemon(message: &Message) -> bool {
     let is_daemons = message
         .root()
         .field("from")

@@ -88,12 +88,12 @@ fn event(pr: &str, phase: &Value, reassigned_to: Option<&str>, makes: &Value) ->
     draft(&decision, &json!({ "makes": makes }))
 }
 
-/// Pull request 86 passes to gemini, who gets the request after a letter; codex gets a letter as well.
+/// Pull request 86 passes to gemini, who gets a notice before the request; codex gets one as well.
 fn reassigned() -> EntryDraft {
     let makes = json!([
-        {"mailbox": "gemini/inbox", "file": "letter.yaml", "content": {"text": "you are next"}},
+        {"mailbox": "gemini/inbox", "file": "notice.yaml", "content": {"text": "you are next"}},
         {"mailbox": "gemini/inbox", "file": "first.yaml", "content": {"text": "the request"}},
-        {"mailbox": "codex/inbox", "file": "letter.yaml", "content": {"text": "it passed on"}},
+        {"mailbox": "codex/inbox", "file": "notice.yaml", "content": {"text": "it passed on"}},
     ]);
     event("86", &reviewing("second", None), Some("gemini"), &makes)
 }

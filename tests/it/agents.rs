@@ -191,8 +191,8 @@ fn names_that_are_taken_in_the_archive_are_not_replaced() {
 #[test]
 fn a_message_prints_nothing_that_moves_the_cursor() {
     let mailroom = Mailroom::new(&["codex"]);
-    let letter = seed::note("question", "q-1", "x", "codex", "a\u{1b}[2Jb\u{202e}c");
-    mailroom.put("agents/codex/inbox/q.yaml", &letter);
+    let message = seed::note("question", "q-1", "x", "codex", "a\u{1b}[2Jb\u{202e}c");
+    mailroom.put("agents/codex/inbox/q.yaml", &message);
     for args in [&["show", "q.yaml"][..], &["inbox"]] {
         let shown = text(&run(&mailroom, "codex", args), 0);
         assert!(!shown.contains(['\u{1b}', '\u{202e}']), "{shown:?}");

@@ -35,13 +35,13 @@ fn mailroom() -> Mailroom {
     mailroom
 }
 
-fn letters(mailroom: &Mailroom, args: &[&str]) -> Vec<(String, Value)> {
+fn dead_letters(mailroom: &Mailroom, args: &[&str]) -> Vec<(String, Value)> {
     let listed = mailroom.json(&[&["dead-letter", "list"], args].concat());
-    let letters = listed["data"]["letters"]
+    let messages = listed["data"]["letters"]
         .as_array()
-        .unwrap_or_else(|| panic!("no letters: {listed}"))
+        .unwrap_or_else(|| panic!("no list: {listed}"))
         .iter();
-    letters
+    messages
         .map(|one| {
             (
                 one["file"].as_str().unwrap_or("-").to_owned(),
@@ -54,7 +54,7 @@ fn letters(mailroom: &Mailroom, args: &[&str]) -> Vec<(String, Value)> {
 #[test]
 fn what_was_refused_is_listed_with_what_was_corrected_since() {
     let mailroom = mailroom();
-    let mut all = letters(&mailroom, &[]);
+    let mut all = dead_letters(&mailroom, &[]);
     all.sort_by(|a, b| a.0.cmp(&b.0));
     let expected = [
         ("bad.yaml", Value::Null),
@@ -62,7 +62,7 @@ fn what_was_refused_is_listed_with_what_was_corrected_since() {
         ("wrong.yaml", 3.into()),
     ];
     assert_eq!(all, expected.map(|(file, by)| (file.to_owned(), by)));
-    assert_eq!(letters(&mailroom, &["--agent", "codex"]).len(), 1);
+    assert_eq!(dead_letters(&mailroom, &["--agent", "codex"]).len(), 1);
     let nobody = mailroom.run(&["dead-letter", "list", "--agent", "nobody"]);
     assert_eq!(nobody.status.code(), Some(5), "{}", said(&nobody));
 }
@@ -72,7 +72,7 @@ fn what_was_refused_is_listed_with_what_was_corrected_since() {
 fn what_is_open_is_open_for_everybody_who_is_asked() {
     let mailroom = mailroom();
     let agree = |open: &[&str]| {
-        let mut listed = letters_that(&mailroom, |letter| letter["open"] == true);
+        let mut listed = files_that(&mailroom, |refused| refused["open"] == true);
         listed.sort();
         assert_eq!(listed, open, "the list");
         let status = mailroom.status();
@@ -118,16 +118,16 @@ fn what_is_open_is_open_for_everybody_who_is_asked() {
     std::fs::remove_file(mailroom.agent("codex", "dead_letter").join("bad.yaml"))
         .expect("it was there");
     agree(&[]);
-    let same = |letter: &Value| letter["corrected_same"].as_str().is_some();
-    assert_eq!(letters_that(&mailroom, same), ["lost.yaml", "wrong.yaml"]);
+    let same = |refused: &Value| refused["corrected_same"].as_str().is_some();
+    assert_eq!(files_that(&mailroom, same), ["lost.yaml", "wrong.yaml"]);
 }
 
-fn letters_that(mailroom: &Mailroom, is_wanted: impl Fn(&Value) -> bool) -> Vec<String> {
+fn files_that(mailroom: &Mailroom, is_wanted: impl Fn(&Value) -> bool) -> Vec<String> {
     let listed = mailroom.json(&["dead-letter", "list"]);
-    let letters = listed["data"]["letters"].as_array().expect("a list").iter();
-    let wanted = letters.filter(|letter| is_wanted(letter));
+    let messages = listed["data"]["letters"].as_array().expect("a list").iter();
+    let wanted = messages.filter(|refused| is_wanted(refused));
     wanted
-        .map(|letter| letter["file"].as_str().unwrap_or("-").to_owned())
+        .map(|refused| refused["file"].as_str().unwrap_or("-").to_owned())
         .collect()
 }
 
@@ -199,7 +199,7 @@ fn a_message_goes_back_whole_and_passes_once_the_workspace_lets_it() {
         "the same bytes twice are one message"
     );
     assert_eq!(
-        letters(&mailroom, &["--agent", "claude"])[0].1,
+        dead_letters(&mailroom, &["--agent", "claude"])[0].1,
         5,
         "it was accepted since"
     );

@@ -56,27 +56,27 @@ fn seed() -> u64 {
         .unwrap_or(SEED)
 }
 
-fn letters(seed: u64) -> Vec<Vec<u8>> {
+fn messages(seed: u64) -> Vec<Vec<u8>> {
     let mut dice = Dice(seed);
-    let mut letters: Vec<Vec<u8>> = (0..CORRECT).map(|_| write::correct(&mut dice)).collect();
-    letters.extend(write::near_misses(&mut dice));
-    letters.extend((0..MUTATED).map(|_| write::mutated(&mut dice)));
-    letters.extend(near::whole().into_iter().map(String::into_bytes));
+    let mut messages: Vec<Vec<u8>> = (0..CORRECT).map(|_| write::correct(&mut dice)).collect();
+    messages.extend(write::near_misses(&mut dice));
+    messages.extend((0..MUTATED).map(|_| write::mutated(&mut dice)));
+    messages.extend(near::whole().into_iter().map(String::into_bytes));
     let documents = hostile::documents();
-    letters.extend((0..HOSTILE).map(|_| write::hostile(&documents, &mut dice)));
-    letters
+    messages.extend((0..HOSTILE).map(|_| write::hostile(&documents, &mut dice)));
+    messages
 }
 
-fn cases(directory: &Path, letters: Vec<Vec<u8>>) -> Vec<Case> {
+fn cases(directory: &Path, messages: Vec<Vec<u8>>) -> Vec<Case> {
     let file = |(n, bytes): (usize, &Vec<u8>)| {
         let file = directory.join(format!("{n:04}.yaml"));
         std::fs::write(&file, bytes).expect("room");
         file
     };
-    let files: Vec<PathBuf> = letters.iter().enumerate().map(file).collect();
+    let files: Vec<PathBuf> = messages.iter().enumerate().map(file).collect();
     let theirs = peer::judged(&files);
     let ours = ours(&files);
-    let both = files.into_iter().zip(letters).zip(theirs).zip(ours);
+    let both = files.into_iter().zip(messages).zip(theirs).zip(ours);
     both.map(
         |(((file, bytes), theirs), (ours, warned_of_nothing))| Case {
             file,
@@ -153,7 +153,7 @@ fn listed() -> BTreeSet<String> {
 fn envelope_verdicts_agree_with_oacp_but_for_the_listed_differences() {
     let seed = seed();
     let directory = settled_tests::scratch();
-    let cases = cases(directory.path(), letters(seed));
+    let cases = cases(directory.path(), messages(seed));
     let listed = listed();
     let mut seen: BTreeMap<&str, usize> = BTreeMap::new();
     let mut unlisted = Vec::new();

@@ -46,10 +46,10 @@ fn a_reviewer_over_its_time_is_answered_for_by_the_daemon() {
     let (mailroom, request) = hurried();
     let _daemon = mailroom.serve();
     mailroom.post("claude", "request.yaml", &request);
-    let letter = wait::for_some("the daemon's feedback", || feedback(&mailroom));
-    keeps_the_rules(&letter);
+    let file = wait::for_some("the daemon's feedback", || feedback(&mailroom));
+    keeps_the_rules(&file);
 
-    let message = yaml(&letter);
+    let message = yaml(&file);
     assert_eq!(
         (&message["from"], &message["type"]),
         (&"settled".into(), &"review_feedback".into())
@@ -100,7 +100,7 @@ fn a_deadline_that_came_while_nobody_served_is_kept_at_the_next_start_once() {
 }
 
 #[test]
-fn a_review_whose_author_is_gone_ends_without_a_letter_that_could_never_arrive() {
+fn a_review_whose_author_is_gone_ends_without_a_message_that_could_never_arrive() {
     let (mailroom, request) = hurried();
     mailroom.post("claude", "request.yaml", &request);
     assert!(mailroom.once().status.success());
@@ -144,9 +144,9 @@ fn an_approval_that_took_more_turns_than_there_were_is_answered_for_by_the_daemo
         mailroom.refused("codex", "lgtm.yaml")["refused"],
         "turn_budget_exceeded"
     );
-    let letter = feedback(&mailroom).expect("the daemon's feedback");
-    keeps_the_rules(&letter);
-    let message = yaml(&letter);
+    let file = feedback(&mailroom).expect("the daemon's feedback");
+    keeps_the_rules(&file);
+    let message = yaml(&file);
     assert_eq!(
         message["parent_message_id"],
         "msg-20260213T1110Z-claude-003"
@@ -169,13 +169,13 @@ fn an_approval_that_took_more_turns_than_there_were_is_answered_for_by_the_daemo
 }
 
 #[test]
-fn every_kind_of_letter_in_the_corpus_passes_oacp_validate() {
-    let letters = list(repository().join("packets/valid/inbox"));
+fn every_kind_of_message_of_the_daemon_in_the_corpus_passes_oacp_validate() {
+    let messages = list(repository().join("packets/valid/inbox"));
     assert!(
-        letters.len() >= 5,
-        "feedback, handoff, and three kinds of word: {letters:?}"
+        messages.len() >= 5,
+        "feedback, handoff, and three kinds of word: {messages:?}"
     );
-    for letter in letters {
-        peer::validates(&letter).unwrap_or_else(|said| panic!("{}{said}", read(&letter)));
+    for message in messages {
+        peer::validates(&message).unwrap_or_else(|said| panic!("{}{said}", read(&message)));
     }
 }

@@ -97,7 +97,7 @@ impl Player {
         let messages = answer["data"]["messages"].as_array().expect("a list");
         messages
             .iter()
-            .filter_map(|letter| letter["id"].as_str().map(str::to_owned))
+            .filter_map(|message| message["id"].as_str().map(str::to_owned))
             .collect()
     }
 

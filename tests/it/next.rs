@@ -500,9 +500,9 @@ fn a_block_is_kept_in_files_of_any_line_end_and_never_in_one_that_was_not_read_w
 #[test]
 fn what_files_and_messages_are_called_moves_no_cursor() {
     let mailroom = Mailroom::new(&["claude", "codex"]);
-    let letter = |from: &str| seed::note("question", "same", from, "codex", "?");
-    mailroom.put("agents/codex/inbox/a\u{1b}[2Jb.yaml", &letter("claude"));
-    mailroom.put("agents/codex/inbox/c\u{1b}[2Jd.yaml", &letter("other"));
+    let message = |from: &str| seed::note("question", "same", from, "codex", "?");
+    mailroom.put("agents/codex/inbox/a\u{1b}[2Jb.yaml", &message("claude"));
+    mailroom.put("agents/codex/inbox/c\u{1b}[2Jd.yaml", &message("other"));
     mailroom.put(
         "agents/codex/inbox/e\u{1b}[2J.yaml",
         "id: \"\\e[2J\"\nfrom: claude\n",

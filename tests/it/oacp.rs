@@ -139,12 +139,12 @@ fn what_settled_delivers_is_listed_by_oacp() {
 }
 
 #[test]
-fn every_letter_of_the_daemon_passes_oacp_validate() {
+fn every_message_of_the_daemon_passes_oacp_validate() {
     let mailroom = Mailroom::new(&["claude", "codex"]);
     let [request, ..] = seed::review();
     mailroom.post("claude", "request.yaml", &request.text);
     mailroom.once();
-    // Three approvals that contradict themselves use up the attempts, and the author gets a letter.
+    // Three approvals that contradict themselves use up the attempts, and the author gets a message.
     for n in 1..=3 {
         let lgtm = "quality_gate_result: fail\nmerge_ready: true";
         let text = seed::review_message(
@@ -189,19 +189,19 @@ fn every_letter_of_the_daemon_passes_oacp_validate() {
     }
     mailroom.once();
 
-    let is_letter = |path: &PathBuf| path.to_string_lossy().contains("_settled_");
-    let letters: Vec<PathBuf> = ["claude", "codex"]
+    let is_daemons = |path: &PathBuf| path.to_string_lossy().contains("_settled_");
+    let messages: Vec<PathBuf> = ["claude", "codex"]
         .iter()
         .flat_map(|agent| list(mailroom.agent(agent, "inbox")))
-        .filter(is_letter)
+        .filter(is_daemons)
         .collect();
     assert_eq!(
-        letters.len(),
+        messages.len(),
         3 + 1 + nasty.len(),
         "three notices, the escalation, one notice a file"
     );
-    for letter in letters {
-        peer::validates(&letter).unwrap_or_else(|said| panic!("{}{said}", read(&letter)));
+    for message in messages {
+        peer::validates(&message).unwrap_or_else(|said| panic!("{}{said}", read(&message)));
     }
 }
 

@@ -97,7 +97,7 @@ impl Machine {
             "no workspace",
         );
         write(
-            root.join("agents/claude/outbox/letter.yaml"),
+            root.join("agents/claude/outbox/message.yaml"),
             "not judged yet\n",
         );
         Mailroom::at(
@@ -271,16 +271,16 @@ fn an_upgrade_keeps_what_was_set_and_a_removal_what_was_written() {
     machine.systemctl(&["enable", "settled.service"]);
     let wish = machine.at("etc/systemd/system/multi-user.target.wants/settled.service");
     let mailroom = machine.mail();
-    let letter = mailroom.agent("claude", "outbox").join("letter.yaml");
+    let message = mailroom.agent("claude", "outbox").join("message.yaml");
     let passwd = read(machine.at("etc/passwd"));
     machine.install();
     assert!(wish.is_symlink(), "an upgrade keeps it enabled");
     assert_eq!(read(machine.at("etc/passwd")), passwd);
-    assert_eq!(read(&letter), "not judged yet\n");
+    assert_eq!(read(&message), "not judged yet\n");
 
     machine.dpkg(&["--remove", "settled"]);
     assert!(!machine.at("usr").exists(), "{:?}", machine.paths());
-    assert!(letter.exists());
+    assert!(message.exists());
     machine.install();
     assert!(
         wish.is_symlink(),
@@ -291,7 +291,7 @@ fn an_upgrade_keeps_what_was_set_and_a_removal_what_was_written() {
         told.contains("the mail in") && told.contains("was left"),
         "{told}"
     );
-    assert!(letter.exists(), "mail is left by a purge too");
+    assert!(message.exists(), "mail is left by a purge too");
     assert!(!wish.is_symlink());
     assert!(!machine.at("usr").exists());
 }

@@ -87,7 +87,7 @@ pub(super) fn near_misses(dice: &mut Dice) -> Vec<Vec<u8>> {
     let texts = special
         .iter()
         .flat_map(|(name, texts)| texts.iter().map(move |text| (*name, text)));
-    let mut letters = Vec::new();
+    let mut messages = Vec::new();
     for (name, text) in texts.chain([("to", &"[codex, gemini]".to_owned())]) {
         for kind in [None, Some("review_feedback")] {
             let mut fields = plain(dice);
@@ -95,10 +95,10 @@ pub(super) fn near_misses(dice: &mut Dice) -> Vec<Vec<u8>> {
                 set(&mut fields, "type", kind);
             }
             set(&mut fields, name, text);
-            letters.push(document(fields, dice).into_bytes());
+            messages.push(document(fields, dice).into_bytes());
         }
     }
-    letters
+    messages
 }
 
 /// A hostile message: too much of something, cut to what the peer reads within a second.

@@ -397,7 +397,7 @@ fn story() -> Vec<Step> {
     let request = |round: u8, name, head: &str| Step {
         host: AUTHOR,
         name,
-        text: letter(
+        text: message(
             AUTHOR,
             "review_request",
             &format!("request-{round}"),
@@ -410,7 +410,7 @@ fn story() -> Vec<Step> {
     let review = |name, kind: &str, id: &str, body: &str, packet| Step {
         host: MUTANT,
         name,
-        text: letter(MUTANT, kind, id, body),
+        text: message(MUTANT, kind, id, body),
         packet,
     };
     let feedback = |name, id: &str, round: u8, blocking: u8, packet| {
@@ -419,7 +419,7 @@ fn story() -> Vec<Step> {
         );
         review(name, "review_feedback", id, &body, Some(packet))
     };
-    let question = || letter(MUTANT, "question", "why", "Why?");
+    let question = || message(MUTANT, "question", "why", "Why?");
     let approval = "quality_gate_result: pass\n  merge_ready: true";
     let of_other = format!("{approval}\n  validated_head: {OTHER}");
     vec![
@@ -455,7 +455,7 @@ fn story() -> Vec<Step> {
         Step {
             host: AUTHOR,
             name: "a fix of one",
-            text: letter(
+            text: message(
                 AUTHOR,
                 "review_addressed",
                 "fixed",
@@ -493,7 +493,7 @@ fn story() -> Vec<Step> {
 }
 
 /// A message of one host's agent to the other side of the review.
-fn letter(host: usize, kind: &str, id: &str, body: &str) -> String {
+fn message(host: usize, kind: &str, id: &str, body: &str) -> String {
     let (from, to) = match host {
         AUTHOR => ("claude", "pi"),
         _ => ("pi", "claude"),

@@ -5,7 +5,7 @@
 //! The peers check only the envelope, because they cannot check a body. If a peer is not in the registries, its row
 //! says so.
 
-mod letters;
+mod messages;
 mod peers;
 
 use std::collections::BTreeMap;
@@ -99,14 +99,14 @@ fn cost_of_any(command: Vec<String>) -> Result<Cost> {
 pub(crate) fn run(files_max: usize) -> Result<()> {
     let place = ground::target().join("bench-validate");
     std::fs::create_dir_all(&place)?;
-    let letters = letters::lay(&place, files_max)?;
+    let messages = messages::lay(&place, files_max)?;
     let peers = peers::all(&place)?;
     println!("one file cold ({COLD_ROUNDS} rounds, medians)");
     let mut of = BTreeMap::new();
     for peer in &peers {
         let (mut wall, mut cpu, mut peak) = (Vec::new(), Vec::new(), 0.0_f64);
         for _ in 0..COLD_ROUNDS {
-            let cost = cost(peer.command(&letters[..1]))?;
+            let cost = cost(peer.command(&messages[..1]))?;
             wall.push(cost.wall_s * 1e3);
             cpu.push(cost.cpu_s * 1e3);
             peak = peak.max(cost.peak_mib);
@@ -126,7 +126,7 @@ pub(crate) fn run(files_max: usize) -> Result<()> {
             let count = count.min(peer.files_max);
             let is_compared = ours.is_none() || peer.name == FASTEST;
             let rounds = if is_compared { MANY_ROUNDS } else { 1 };
-            let costs = (0..rounds).map(|_| cost(peer.command(&letters[..count])));
+            let costs = (0..rounds).map(|_| cost(peer.command(&messages[..count])));
             let mut costs = costs.collect::<Result<Vec<Cost>>>()?;
             costs.sort_by(|a, b| a.cpu_s.total_cmp(&b.cpu_s));
             let cost = &costs[rounds / 2];
@@ -214,15 +214,15 @@ fn hostile_ms(place: &Path, document: &Hostile, words: &[&str]) -> Result<f64> {
 
 /// Prints each tool's findings in a hundred broken messages, one process each.
 fn found(peers: &[Peer], place: &Path) -> Result<()> {
-    let broken = letters::broken(place)?;
+    let broken = messages::broken(place)?;
     println!(
         "\n{} broken messages of six kinds, 16 of them only in the body",
         broken.len()
     );
     for peer in peers {
         let (mut seen, mut exact) = (0, 0);
-        for letter in &broken {
-            let file: [PathBuf; 1] = [letter.file.clone()];
+        for message in &broken {
+            let file: [PathBuf; 1] = [message.file.clone()];
             let command = peer.command(&file);
             let output = Command::new(&command[0])
                 .args(&command[1..])
@@ -231,7 +231,7 @@ fn found(peers: &[Peer], place: &Path) -> Result<()> {
             let said = [output.stdout, output.stderr].concat();
             let said = String::from_utf8_lossy(&said);
             seen += usize::from(!output.status.success());
-            let place = format!(":{}:{}:", letter.line, letter.column);
+            let place = format!(":{}:{}:", message.line, message.column);
             exact += usize::from(!output.status.success() && said.contains(&place));
         }
         println!(

@@ -26,7 +26,7 @@ const BODIES: [(&str, &str); 3] = [
     ),
 ];
 
-fn letter(number: usize) -> String {
+fn message(number: usize) -> String {
     let (kind, body) = BODIES[number % BODIES.len()];
     format!(
         "id: msg-{number:06}\nfrom: claude\nto: codex\ntype: {kind}\npriority: P1\n\
@@ -36,11 +36,11 @@ fn letter(number: usize) -> String {
 
 /// Writes `count` correct messages.
 pub(super) fn lay(place: &Path, count: usize) -> Result<Vec<PathBuf>> {
-    let directory = place.join("letters");
+    let directory = place.join("messages");
     std::fs::create_dir_all(&directory)?;
     let write = |number| -> Result<PathBuf> {
         let file = directory.join(format!("{number:06}.yaml"));
-        std::fs::write(&file, letter(number))?;
+        std::fs::write(&file, message(number))?;
         Ok(file)
     };
     (0..count).map(write).collect()
@@ -60,7 +60,7 @@ pub(super) fn broken(place: &Path) -> Result<Vec<Broken>> {
             (false, 3) => ("to: codex", "too: codex", 3, 1),
             (false, _) => ("from: claude", "from: -claude", 2, 7),
         };
-        let text = letter(if number < 16 {
+        let text = message(if number < 16 {
             number * BODIES.len()
         } else {
             number

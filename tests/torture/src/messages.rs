@@ -1,5 +1,5 @@
-//! The messages that agents write under torture, and the required fate of each. Every mix is made from a number, so that
-//! a failing run can be repeated.
+//! The messages that agents write under torture, and the required fate of each. Every mix is made from a number, so
+//! that a failing run can be repeated.
 
 use std::path::Path;
 

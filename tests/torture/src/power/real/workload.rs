@@ -1,5 +1,5 @@
-//! The work while the disk is recorded: writers post messages, the real daemon runs in every mode, readers watch and one
-//! of them takes, and now and then the kernel writes something back on its own.
+//! The work while the disk is recorded: writers post messages, the real daemon runs in every mode, readers watch
+//! and one of them takes, and now and then the kernel writes something back on its own.
 
 use std::io;
 use std::path::{Path, PathBuf};

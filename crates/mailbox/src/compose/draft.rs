@@ -104,7 +104,7 @@ impl MessageDraft {
     }
 
     /// Makes the whole message, with the packet to write before it.
-    pub fn draft(
+    pub fn to_message(
         &self,
         root: &Path,
         me: &AgentName,

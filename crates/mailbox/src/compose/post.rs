@@ -94,7 +94,7 @@ impl Posting<'_> {
         let Self {
             root, agent, id, ..
         } = *self;
-        let (message, packet) = self.draft.draft(root, agent, id, self.at)?;
+        let (message, packet) = self.draft.to_message(root, agent, id, self.at)?;
         if self.is_id_given
             && let Some(known) = sent_before::find(root, agent, id).map_err(PostError::Mailboxes)?
         {

@@ -226,7 +226,7 @@ fn what_is_left_out_of_a_message_comes_from_its_review_its_packet_and_its_type()
                 is_id_given: false,
             };
             writeln!(text, "=== {me} {}", draft.kind).expect("memory");
-            match draft.draft(root.path(), &me, posting.id, now) {
+            match draft.to_message(root.path(), &me, posting.id, now) {
                 Err(error) => writeln!(text, "{error}").expect("memory"),
                 Ok((message, packet)) => {
                     writeln!(text, "{}--- {packet:?}", message.text()).expect("memory");

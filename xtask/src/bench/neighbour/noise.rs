@@ -30,7 +30,7 @@ pub(super) type Make = fn(&mut Noise<'_>);
 
 /// Every kind of noise. Not here: unreadable files, because root can read everything, and orders, because agents that are
 /// users of their own cannot give any.
-pub(super) const NOISES: [(&str, Make); 26] = [
+pub(super) const NOISES: [(&str, Make); 28] = [
     ("messages that name missing packets", held),
     ("the same from the future", held_from_the_future),
     ("documents of 9 900 keys", keys),
@@ -48,6 +48,8 @@ pub(super) const NOISES: [(&str, Make); 26] = [
     ("correct messages without a pause", correct),
     ("correct requests without a pause", requests),
     ("one name replaced again and again", replaced),
+    ("two files renamed without a pause", renamed),
+    ("two files closed without a pause", closed),
     ("files made and removed", removed),
     ("8 000 packets touched in turn", packets),
     ("400 000 names that are no messages", junk),
@@ -269,6 +271,33 @@ fn replaced(noise: &mut Noise<'_>) {
         names.rotate_left(1);
         let _ = std::fs::write(&part, without_packet(noise.number))
             .and_then(|()| std::fs::rename(&part, &names[0]));
+    }
+}
+
+fn renamed(noise: &mut Noise<'_>) {
+    let names: Vec<PathBuf> = (0..4).map_while(|_| noise.next()).collect();
+    let [a, b, c, d] = &names[..] else {
+        return;
+    };
+    while !noise.is_over.load(Ordering::Relaxed) {
+        // The daemon may have taken them.
+        for (from, to) in [(a, b), (c, d), (b, a), (d, c)] {
+            if std::fs::rename(from, to).is_err() {
+                let _ = std::fs::write(to, without_packet(noise.number));
+            }
+        }
+    }
+}
+
+fn closed(noise: &mut Noise<'_>) {
+    let names: Vec<PathBuf> = (0..2).map_while(|_| noise.next()).collect();
+    let text = without_packet(noise.number);
+    while !noise.is_over.load(Ordering::Relaxed) {
+        for name in &names {
+            if File::options().append(true).open(name).is_err() {
+                let _ = std::fs::write(name, &text);
+            }
+        }
     }
 }
 

@@ -1,6 +1,9 @@
 //! Watches directories for hints that a writer has finished a message or packet. Hints make delivery fast, the sweep makes
 //! it certain: a lost or false hint costs time, never a message.
 
+mod changes;
+mod queue;
+
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ffi::{OsStr, OsString};
 use std::ops::Bound;
@@ -9,10 +12,13 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
+pub use changes::Changes;
 pub use notify::Error;
 use notify::event::{AccessKind, AccessMode, EventKind, ModifyKind, RemoveKind, RenameMode};
 use notify::{Config, EventKindMask, RecommendedWatcher, RecursiveMode, Watcher};
 use tokio::sync::Notify;
+
+use queue::Queue;
 
 /// The most files of one directory with a waiting hint. Above that, its hints are dropped in favour of one whole sweep;
 /// those of other directories stay.
@@ -48,11 +54,9 @@ pub struct Seen {
 }
 
 /// Watches directories.
-#[derive(Debug)]
 pub struct Watch {
-    watcher: Option<RecommendedWatcher>,
-    /// The watcher of what is kept apart, with a queue of its own. Where a user may have no second one, the events of all
-    /// share one queue.
+    queue: Option<Queue>,
+    /// The watcher of what is kept apart. Where a user may have no second queue, the events of all share one.
     apart: Option<RecommendedWatcher>,
     collector: Arc<Collector>,
 }
@@ -61,8 +65,15 @@ pub struct Watch {
 /// as well, if there is one.
 type Identity = (u64, u64, Option<SystemTime>);
 
-/// Decides whether a file may ever matter; the watcher's thread asks, so that other files wake nobody.
-pub type IsWanted = fn(&Path) -> bool;
+/// The identity of a directory; `None` if there is none, or a link: it could lead to a place outside the workspace.
+fn identity_of(directory: &Path) -> Option<Identity> {
+    let data = directory.symlink_metadata().ok()?;
+    data.is_dir()
+        .then(|| (data.dev(), data.ino(), data.created().ok()))
+}
+
+/// Decides whether a file of a directory may ever matter; the watcher's thread asks, so that other files wake nobody.
+pub type IsWanted = fn(&Path, &OsStr) -> bool;
 
 /// Where the watcher's thread collects hints.
 #[derive(Debug)]
@@ -85,7 +96,9 @@ struct Collected {
     /// Directories whose hints were dropped.
     lost: HashSet<PathBuf>,
     watched: HashMap<PathBuf, Identity>,
-    /// Directories in which a file was removed since the last call.
+    /// The files of the last call.
+    recent: HashMap<PathBuf, HashSet<OsString>>,
+    /// Directories in which a file was removed, or one of the last call finished again, since that call.
     restless: HashSet<PathBuf>,
     /// The directories whose hints wake nobody.
     throttled: HashSet<PathBuf>,
@@ -111,11 +124,8 @@ impl Watch {
             collector: Arc::new(Collector::new(is_wanted)),
             ..Self::blind()
         };
-        let collect = |collector: &Collector, event| {
-            collector.collect(event);
-        };
-        let started = watch.collector.watcher(collect).map(|watcher| {
-            watch.watcher = Some(watcher);
+        let started = Queue::start(&watch.collector).map(|queue| {
+            watch.queue = Some(queue);
             let mut works_until = Instant::now();
             let collect = move |collector: &Collector, event| {
                 collector.collect_apart(event, &mut works_until);
@@ -128,9 +138,9 @@ impl Watch {
     /// A watch that never sees anything.
     pub fn blind() -> Self {
         Self {
-            watcher: None,
+            queue: None,
             apart: None,
-            collector: Arc::new(Collector::new(|_| true)),
+            collector: Arc::new(Collector::new(|_, _| true)),
         }
     }
 
@@ -138,10 +148,13 @@ impl Watch {
     /// True if the watch is new: the next sweep finds what was written before. A directory that is missing, is a link,
     /// or cannot be watched is left to the sweep.
     pub fn keep(&mut self, directory: &Path) -> Result<bool, Error> {
-        match &mut self.watcher {
-            Some(watcher) => watch_if_new(watcher, &self.collector, directory),
-            None => Ok(false),
+        let Some(queue) = &mut self.queue else {
+            return Ok(false);
+        };
+        if !self.collector.is_new(directory) {
+            return Ok(false);
         }
+        queue.watch(directory).map(|()| true)
     }
 
     /// Like `keep`, but with a queue of its own in the kernel: the events of others do not wait behind those of this
@@ -149,10 +162,15 @@ impl Watch {
     /// thread that the kernel wakes for each of 50 000 events a second takes a core that others need. What the queue has
     /// no room for is lost without a sweep, so this is for directories that no sweep lists.
     pub fn keep_apart(&mut self, directory: &Path) -> Result<bool, Error> {
-        match &mut self.apart {
-            Some(watcher) => watch_if_new(watcher, &self.collector, directory),
-            None => self.keep(directory),
+        let Some(watcher) = &mut self.apart else {
+            return self.keep(directory);
+        };
+        if !self.collector.is_new(directory) {
+            return Ok(false);
         }
+        // The watcher answers once it has read its queue, and must not pause meanwhile.
+        self.collector.end_pause(&mut self.collector.collected());
+        watch(watcher, directory).map(|()| true)
     }
 
     /// Waits until the watcher has seen something.
@@ -164,13 +182,19 @@ impl Watch {
     /// removal of a watched directory needs a sweep.
     ///
     /// With a `patient` directory, some wake nobody until the next call: that one if more than one of its files is taken,
-    /// and those in which a file was removed since the last call. Otherwise a program that changes packets, or makes and
-    /// removes files, without a pause would wake the daemon without a pause, and leave no core to anybody else.
+    /// and those in which a file was removed since the last call, or one of its files was finished again. Otherwise a program
+    /// that changes packets, makes and removes files, or opens and closes them, without a pause would wake the daemon without
+    /// a pause, and leave no core to anybody else.
     pub fn take(&mut self, most: usize, patient: Option<&Path>) -> Seen {
         let mut collected = self.collector.collected();
         self.collector.end_pause(&mut collected);
         let hints = collected.take_turns(most);
         let restless = std::mem::take(&mut collected.restless);
+        collected.recent.clear();
+        for (directory, name) in &hints {
+            let recent = collected.recent.entry(directory.clone()).or_default();
+            recent.insert(name.clone());
+        }
         if let Some(patient) = patient {
             collected.throttled = restless;
             let of_patient = hints.iter().filter(|(directory, _)| directory == patient);
@@ -192,38 +216,11 @@ impl Watch {
     }
 }
 
-/// Watches the directory with this watcher, unless it is watched.
-fn watch_if_new(
-    watcher: &mut RecommendedWatcher,
-    collector: &Collector,
-    directory: &Path,
-) -> Result<bool, Error> {
-    // A link could make the daemon watch a place outside this workspace.
-    let Some(data) = directory
-        .symlink_metadata()
-        .ok()
-        .filter(std::fs::Metadata::is_dir)
-    else {
-        collector.collected().watched.remove(directory);
-        return Ok(false);
-    };
-    let identity = (data.dev(), data.ino(), data.created().ok());
-    let mut collected = collector.collected();
-    let before = collected.watched.insert(directory.to_owned(), identity);
-    if before == Some(identity) {
-        return Ok(false);
-    }
-    // The watcher answers once it has read its queue, and must neither pause nor wait for the collector meanwhile.
-    collector.end_pause(&mut collected);
-    drop(collected);
-    if before.is_some() {
-        // A directory that was renamed away is still watched under its old name. One that was removed is not, so an
-        // error here is harmless.
-        let _ = watcher.unwatch(directory);
-    }
-    watcher
-        .watch(directory, RecursiveMode::NonRecursive)
-        .map(|()| true)
+/// Makes the watcher watch a directory, in place of one that was renamed away and is still watched under this name.
+fn watch(watcher: &mut RecommendedWatcher, directory: &Path) -> Result<(), Error> {
+    // Usually there is none, so an error here is harmless.
+    let _ = watcher.unwatch(directory);
+    watcher.watch(directory, RecursiveMode::NonRecursive)
 }
 
 impl Collector {
@@ -234,6 +231,17 @@ impl Collector {
             taken: Condvar::new(),
             is_wanted,
         }
+    }
+
+    /// Notes that the directory at this path is watched from now on; false if it is watched, or there is none.
+    fn is_new(&self, directory: &Path) -> bool {
+        let mut collected = self.collected();
+        let Some(identity) = identity_of(directory) else {
+            collected.watched.remove(directory);
+            return false;
+        };
+        let before = collected.watched.insert(directory.to_owned(), identity);
+        before != Some(identity)
     }
 
     /// Starts a watcher that collects its events here.
@@ -287,19 +295,19 @@ impl Collector {
 
     /// Runs on the watcher's thread, whose queue overflows if this is slow: it only takes notes.
     fn collect(&self, event: Result<notify::Event, Error>) -> Wake {
-        let mut collected = self.collected();
-        let wake = match event {
+        self.note(|collected| match event {
             Ok(event) if !event.need_rescan() => {
                 let paths = event.paths.iter();
-                let wakes = paths.map(|path| collected.note(path, event.kind, self.is_wanted));
+                let wakes = paths.map(|path| collected.note_path(path, event.kind, self.is_wanted));
                 wakes.max().unwrap_or(Wake::No)
             }
-            Ok(_) | Err(_) => {
-                collected.sweep = true;
-                Wake::Now
-            }
-        };
-        drop(collected);
+            Ok(_) | Err(_) => collected.lost_events(),
+        })
+    }
+
+    /// Takes notes, and wakes the caller if they are news.
+    fn note(&self, take: impl FnOnce(&mut Collected) -> Wake) -> Wake {
+        let wake = take(&mut self.collected());
         if wake == Wake::Now {
             self.wakeup.notify_one();
         }
@@ -317,34 +325,67 @@ enum Wake {
     Now,
 }
 
+/// What happened to a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum News {
+    Finished,
+    Removed,
+}
+
 impl Collected {
     fn wakes(&self, directory: &Path) -> bool {
         !self.throttled.contains(directory)
     }
 
+    /// Notes that events were lost.
+    fn lost_events(&mut self) -> Wake {
+        self.sweep = true;
+        Wake::Now
+    }
+
     /// Notes an event of a file, or the end of a watched directory.
-    fn note(&mut self, path: &Path, kind: EventKind, is_wanted: IsWanted) -> Wake {
-        // The watch ended with the directory, even if another one has its name and number by now.
-        let is_directory = kind == EventKind::Remove(RemoveKind::Folder);
-        if is_directory && self.watched.remove(path).is_some() {
-            self.sweep = true;
-            return Wake::Now;
+    fn note_path(&mut self, path: &Path, kind: EventKind, is_wanted: IsWanted) -> Wake {
+        if kind == EventKind::Remove(RemoveKind::Folder) && self.watched.contains_key(path) {
+            return self.note_end(path);
         }
         let (Some(directory), Some(name)) = (path.parent(), path.file_name()) else {
             return Wake::No;
         };
-        if !is_wanted(path) {
+        let news = match kind {
+            EventKind::Remove(_) => News::Removed,
+            kind if is_hint(kind) => News::Finished,
+            EventKind::Any
+            | EventKind::Access(_)
+            | EventKind::Create(_)
+            | EventKind::Modify(_)
+            | EventKind::Other => return Wake::No,
+        };
+        if !is_wanted(directory, name) {
             return Wake::No;
         }
-        if kind.is_remove() {
+        self.note(directory, name, news)
+    }
+
+    /// Notes that the watch ended with its directory, even if another one has its name and number by now.
+    fn note_end(&mut self, directory: &Path) -> Wake {
+        if self.watched.remove(directory).is_none() {
+            return Wake::No;
+        }
+        self.lost_events()
+    }
+
+    /// Notes what happened to a file that is wanted.
+    fn note(&mut self, directory: &Path, name: &OsStr, news: News) -> Wake {
+        if news == News::Removed {
             self.restless.insert(directory.to_owned());
             if let Some(hints) = self.directories.get_mut(directory) {
                 self.count -= usize::from(hints.withdraw(name));
             }
             return Wake::No;
         }
-        if !is_hint(kind) {
-            return Wake::No;
+        let mut recent = self.recent.get(directory).into_iter();
+        if recent.any(|recent| recent.contains(name)) {
+            self.restless.insert(directory.to_owned());
         }
         if !self.directories.contains_key(directory) {
             self.directories
@@ -578,7 +619,7 @@ mod tests {
     #[test]
     fn a_file_that_is_not_wanted_wakes_nobody() {
         let mut watch = Watch::blind();
-        watch.collector = Arc::new(Collector::new(|path| path.ends_with("a.yaml")));
+        watch.collector = Arc::new(Collector::new(|_, name| name == "a.yaml"));
         let junk = watch.collector.collect(Ok(finished("/o/.junk")));
         assert!(junk == Wake::No && !wakes(&watch));
         let message = watch.collector.collect(Ok(finished("/o/a.yaml")));
@@ -615,6 +656,29 @@ mod tests {
         assert!(!watch.take(10, Some(packets)).is_throttled);
         collect(&watch, &["/packets/6"]);
         assert!(wakes(&watch), "the crowd is gone");
+    }
+
+    #[test]
+    fn a_directory_in_which_a_file_is_finished_again_and_again_wakes_nobody_for_a_while() {
+        let mut watch = Watch::blind();
+        let packets = Path::new("/packets");
+        let collect = |watch: &Watch, path: &str| watch.collector.collect(Ok(finished(path)));
+        assert_eq!(collect(&watch, "/o/a.yaml"), Wake::Now);
+        assert!(
+            !watch.take(10, Some(packets)).is_throttled,
+            "the first time"
+        );
+        assert_eq!(collect(&watch, "/o/b.yaml"), Wake::Now);
+        assert_eq!(collect(&watch, "/o/a.yaml"), Wake::Now);
+        let seen = watch.take(10, Some(packets));
+        assert_eq!(names(&seen), ["b.yaml", "a.yaml"]);
+        assert!(seen.is_throttled);
+        assert_eq!(collect(&watch, "/o/c.yaml"), Wake::Throttled);
+        assert_eq!(collect(&watch, "/other/a.yaml"), Wake::Now);
+        let seen = watch.take(10, Some(packets));
+        assert_eq!(names(&seen), ["a.yaml", "c.yaml"]);
+        assert!(!seen.is_throttled, "nothing was finished again meanwhile");
+        assert_eq!(collect(&watch, "/o/d.yaml"), Wake::Now);
     }
 
     fn removed(path: &str) -> Event {
@@ -726,7 +790,7 @@ mod tests {
 
     #[test]
     fn a_pause_without_a_take_is_as_long_as_it_may_be() {
-        let collector = Collector::new(|_| true);
+        let collector = Collector::new(|_, _| true);
         collector.collected().throttled.insert("/packets".into());
         let begun = Instant::now();
         assert!(collector.pauses(Duration::from_millis(1)));
@@ -763,7 +827,7 @@ mod tests {
     fn a_directory_made_again_is_watched_again() {
         let root = tempfile::tempdir().expect("a directory");
         let outbox = root.path().join("outbox");
-        let (mut watch, started) = Watch::start(|_| true);
+        let (mut watch, started) = Watch::start(|_, _| true);
         started.expect("events");
         assert!(!watch.keep(&outbox).expect("nothing to watch"));
         std::fs::create_dir(&outbox).expect("an outbox");
@@ -800,10 +864,32 @@ mod tests {
     }
 
     #[test]
+    fn directories_that_change_places_are_both_watched() {
+        let root = tempfile::tempdir().expect("a directory");
+        let [one, other, away] = ["one", "other", "away"].map(|name| root.path().join(name));
+        let (mut watch, started) = Watch::start(|_, _| true);
+        started.expect("events");
+        for directory in [&one, &other] {
+            std::fs::create_dir(directory).expect("a directory");
+            assert!(watch.keep(directory).expect("a watch"));
+        }
+        for (from, to) in [(&one, &away), (&other, &one), (&away, &other)] {
+            std::fs::rename(from, to).expect("a rename");
+        }
+        for directory in [&one, &other] {
+            assert!(watch.keep(directory).expect("a watch"));
+        }
+        for (directory, file) in [(&one, "a"), (&other, "b")] {
+            std::fs::write(directory.join(file), "text").expect("a file");
+            wait_for(&mut watch, file);
+        }
+    }
+
+    #[test]
     fn what_is_kept_apart_has_its_hints_collected_with_the_others() {
         let root = tempfile::tempdir().expect("a directory");
         let [outbox, packets] = ["outbox", "packets"].map(|name| root.path().join(name));
-        let (mut watch, started) = Watch::start(|_| true);
+        let (mut watch, started) = Watch::start(|_, _| true);
         started.expect("events");
         assert!(watch.apart.is_some());
         for directory in [&outbox, &packets] {
@@ -826,6 +912,40 @@ mod tests {
         wait_for(&mut watch, "q.yaml");
     }
 
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn beside_files_that_are_closed_without_a_pause_a_directory_is_watched_and_its_file_seen() {
+        let root = tempfile::tempdir().expect("a directory");
+        let [noisy, other] = ["noisy", "other"].map(|name| root.path().join(name));
+        let (mut watch, started) = Watch::start(|_, _| true);
+        started.expect("events");
+        for directory in [&noisy, &other] {
+            std::fs::create_dir(directory).expect("a directory");
+        }
+        assert!(watch.keep(&noisy).expect("a watch"));
+        let names = ["a", "b"].map(|name| noisy.join(name));
+        let is_over = std::sync::atomic::AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                while !is_over.load(std::sync::atomic::Ordering::Relaxed) {
+                    for name in &names {
+                        // For a moment there is no directory.
+                        let _ = std::fs::File::create(name);
+                    }
+                }
+            });
+            wait_for(&mut watch, "a");
+            assert!(watch.keep(&other).expect("a watch"));
+            std::fs::write(other.join("c"), "text").expect("a file");
+            wait_for(&mut watch, "c");
+            std::fs::rename(&noisy, root.path().join("away")).expect("a rename");
+            std::fs::create_dir(&noisy).expect("a directory");
+            assert!(watch.keep(&noisy).expect("a watch"));
+            wait_for(&mut watch, "b");
+            is_over.store(true, std::sync::atomic::Ordering::Relaxed);
+        });
+    }
+
     /// `/proc` shows the events that the kernel was asked for; see `inotify(7)` and `proc_pid_fdinfo(5)`.
     #[cfg(target_os = "linux")]
     #[test]
@@ -836,7 +956,7 @@ mod tests {
         const OPEN: u32 = 0x20;
         const MOVED_TO: u32 = 0x80;
         let outbox = tempfile::tempdir().expect("a directory");
-        let (mut watch, started) = Watch::start(|_| true);
+        let (mut watch, started) = Watch::start(|_, _| true);
         started.expect("events");
         assert!(watch.keep(outbox.path()).expect("a watch"));
         let inode = outbox.path().metadata().expect("it is there").ino();

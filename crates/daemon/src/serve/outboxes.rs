@@ -1,6 +1,7 @@
 //! Sweeps the outboxes and watches them. The watcher's hints make delivery fast; the sweep finds what they miss.
 
 use std::collections::HashMap;
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 use file_events::Watch;
@@ -25,8 +26,9 @@ const HINTS_PER_ROUND: usize = 256;
 const PACKETS_PER_ROUND: usize = 16;
 
 /// The time in milliseconds during which a throttled directory does not wake the daemon: that of the packets if several
-/// changed at once, and any in which somebody removed a file. The daemon then takes up to [`HINTS_PER_ROUND`] hints.
-const THROTTLED_MS: u64 = 2;
+/// changed at once, and any in which somebody removed a file or finished one again. The daemon then takes up to
+/// [`HINTS_PER_ROUND`] hints.
+const THROTTLED_MS: u64 = 5;
 
 impl Daemon<'_> {
     pub(super) fn start_watching(&mut self) {
@@ -127,13 +129,11 @@ impl Daemon<'_> {
 }
 
 /// False for a file in an outbox that can be no message.
-fn may_matter(path: &Path) -> bool {
-    let directory = path.parent().and_then(Path::file_name);
-    let name = path
+fn may_matter(directory: &Path, name: &OsStr) -> bool {
+    directory
         .file_name()
-        .map(|name| FileName::new(name.as_encoded_bytes()));
-    directory.is_none_or(|directory| directory != dirs::OUTBOX)
-        || name.is_some_and(|name| name.is_ok_and(|name| spool::is_candidate(&name)))
+        .is_none_or(|directory| directory != dirs::OUTBOX)
+        || FileName::new(name.as_encoded_bytes()).is_ok_and(|name| spool::is_candidate(&name))
 }
 
 /// Watches an outbox that is about to be listed: the listing finds earlier files, the watch sees later ones.

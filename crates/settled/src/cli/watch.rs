@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use chrono::{DateTime, Utc};
 use cockpit::{Follower, Overview, ReviewDetail};
-use file_events::Watch;
+use file_events::Changes;
 use message_schema::id::PrNumber;
 use review::Which;
 use serde::Serialize;
@@ -145,7 +145,7 @@ async fn follow(
     let mut terminate = signal(SignalKind::terminate())?;
     let mut resized = signal(SignalKind::window_change())?;
     // Without events, the sweep finds everything, only later.
-    let (mut watch, _) = Watch::start(|_| true);
+    let mut changes = Changes::start();
     let _alternate = (output == Output::Live)
         .then(AlternateScreen::enter)
         .transpose()?;
@@ -156,8 +156,7 @@ async fn follow(
     loop {
         let now = clock::now();
         if seen.is_none() || (is_woken && Instant::now() >= next_look) {
-            keep(&mut watch, root);
-            watch.take(usize::MAX, None);
+            keep(&mut changes, root);
             let begun = Instant::now();
             watched.look(context)?;
             seen = Some(watched.view(now, context));
@@ -192,7 +191,7 @@ async fn follow(
             _ = interrupt.recv() => return Ok(()),
             _ = terminate.recv() => return Ok(()),
             _ = resized.recv() => {}
-            () = watch.changed(), if !is_woken => is_woken = true,
+            () = changes.changed(), if !is_woken => is_woken = true,
             () = tokio::time::sleep(pause.min(TICK)) => is_woken |= is_due,
         }
     }
@@ -239,7 +238,7 @@ fn unreadable(error: &SpoolError, context: &Context) -> Failure {
 }
 
 /// Watches every directory in which something can happen.
-fn keep(watch: &mut Watch, root: &Path) {
+fn keep(changes: &mut Changes, root: &Path) {
     let layout = Layout::new(root);
     let own = layout.own();
     let mut directories = vec![own.join("ledger"), own, layout.agents()];
@@ -249,7 +248,7 @@ fn keep(watch: &mut Watch, root: &Path) {
     }
     for directory in directories {
         // The sweep covers a directory that cannot be watched.
-        let _ = watch.keep(&directory);
+        let _ = changes.keep(&directory);
     }
 }
 

@@ -16,9 +16,7 @@ use disk::{self, FileKind, Stat};
 
 /// The quiet time after which a packet that nobody saw closed counts as finished, in milliseconds.
 const STILL_MS: u64 = 500;
-/// The same where the kernel does not say who has it open: a writer may pause.
-const UNKNOWN_MS: u64 = 3_000;
-/// The number of packets in each of two generations that are remembered. A forgotten one costs `UNKNOWN_MS` at most, once.
+/// The number of packets in each of two generations that are remembered. A forgotten one costs `STILL_MS` at most, once.
 /// It is seven eighths of a power of two: the tables would be twice as large with one more, and took 940 KB with 2 048.
 const KNOWN_MAX: usize = 1_792;
 
@@ -88,14 +86,13 @@ impl Packets {
                 known.closed = Some(*stat);
                 return true;
             }
-            let quiet = if is_absent { STILL_MS } else { UNKNOWN_MS };
             // Too young, or dated in the future: only two looks without a change between them prove that it was still.
             let since = match known.still {
                 Some((before, since)) if before == *stat => since,
                 Some(_) | None => now.mono,
             };
             known.still = Some((*stat, since));
-            now.age_ms(stat) >= quiet || now.mono.saturating_sub(since) >= quiet
+            now.age_ms(stat) >= STILL_MS || now.mono.saturating_sub(since) >= STILL_MS
         })
     }
 

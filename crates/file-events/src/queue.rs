@@ -1,7 +1,7 @@
 //! The queue of the events of all directories but those that are kept apart.
 //!
 //! On Linux a thread of ours reads it. A program that opens and closes files makes half a million events a second; `notify`
-//! reads fewer, and the events of others waited behind 16 384 of these. `notify` also answers a request for a watch only once
+//! reads fewer, and the events of others would wait behind 16 384 of these. `notify` also answers a request for a watch only once
 //! its queue is empty, which it never is beside such a program.
 
 #[cfg(target_os = "linux")]
@@ -27,13 +27,9 @@ mod linux {
     /// The bytes of events that are read and noted in one go: about 300 events.
     const READ_BYTES: usize = 16 * 1024;
 
-    /// The most reads before the thread asks whether it is to end.
-    const READS: usize = 64;
-
-    /// The pause after events that all wake nobody. Meanwhile the kernel's queue has room for 16 384 events, unless
-    /// `fs.inotify.max_queued_events` says otherwise: a thread that the kernel wakes for each of half a million events a
-    /// second takes a core that others need.
-    const PAUSE: Duration = Duration::from_millis(1);
+    /// The pause after events that are news. Without it the daemon, which takes the hints under the same lock, would wait for
+    /// as long as a flood goes on.
+    const PAUSE: Duration = Duration::from_micros(100);
 
     const EVENTS: WatchMask = WatchMask::CLOSE_WRITE
         .union(WatchMask::MOVED_TO)
@@ -117,24 +113,15 @@ mod linux {
             if polled.is_err() {
                 continue;
             }
-            let mut wake = Wake::No;
-            let is_empty = (0..READS).any(|_| {
-                let mut is_empty = false;
-                let news = collector.note(|collected| match inotify.read_events(&mut buffer) {
-                    Ok(events) => {
-                        let is_wanted = collector.is_wanted;
-                        note_all(events, &mut lock(directories), collected, is_wanted)
-                    }
-                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                        is_empty = true;
-                        Wake::No
-                    }
-                    Err(_) => collected.lost_events(),
-                });
-                wake = wake.max(news);
-                is_empty
-            });
-            if is_empty && wake == Wake::Throttled {
+            let wake = match inotify.read_events(&mut buffer) {
+                Ok(events) => collector.note(|collected| {
+                    let mut directories = lock(directories);
+                    note_all(events, &mut directories, collected, collector.is_wanted)
+                }),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => Wake::No,
+                Err(_) => collector.note(Collected::lost_events),
+            };
+            if wake != Wake::No {
                 std::thread::sleep(PAUSE);
             }
         }

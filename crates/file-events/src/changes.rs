@@ -1,4 +1,4 @@
-//! Wakes whoever looks at a workspace when anything in some directories changes.
+//! Reports that something changed in a set of directories, for programs that only show a workspace.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};

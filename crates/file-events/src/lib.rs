@@ -31,10 +31,9 @@ const HINTS_OF_ALL_MAX: usize = 8 * HINTS_MAX;
 /// `fs.inotify.max_queued_events` says otherwise.
 const PAUSE_MAX: Duration = Duration::from_millis(10);
 
-/// The kinds of events that can be a hint or end a watch. Opened files are left out: the daemon's own sweeps open every
-/// outbox, and an agent that only reads its files would fill the kernel's queue. So are writes: a program makes a million a
-/// second, and the finished files of others would wait behind them in the queue. The end of a rename comes only together with
-/// `CREATE`, which is no hint: the close tells of a created file.
+/// The kinds of events that `notify` is asked for: those that can be a hint or end a watch. Opened files are left out, because
+/// an agent that only reads its files would fill the kernel's queue. So are writes: a program makes a million a second. `notify`
+/// reports a file that is renamed in only if it is asked for created files as well; these are no hint.
 const KINDS: EventKindMask = EventKindMask::CREATE
     .union(EventKindMask::REMOVE)
     .union(EventKindMask::MODIFY_NAME)
@@ -235,8 +234,10 @@ impl Collector {
 
     /// Notes that the directory at this path is watched from now on; false if it is watched, or there is none.
     fn is_new(&self, directory: &Path) -> bool {
+        // The threads that read events wait for the lock, so it is not held during the look.
+        let identity = identity_of(directory);
         let mut collected = self.collected();
-        let Some(identity) = identity_of(directory) else {
+        let Some(identity) = identity else {
             collected.watched.remove(directory);
             return false;
         };
@@ -351,14 +352,8 @@ impl Collected {
         let (Some(directory), Some(name)) = (path.parent(), path.file_name()) else {
             return Wake::No;
         };
-        let news = match kind {
-            EventKind::Remove(_) => News::Removed,
-            kind if is_hint(kind) => News::Finished,
-            EventKind::Any
-            | EventKind::Access(_)
-            | EventKind::Create(_)
-            | EventKind::Modify(_)
-            | EventKind::Other => return Wake::No,
+        let Some(news) = news_of(kind) else {
+            return Wake::No;
         };
         if !is_wanted(directory, name) {
             return Wake::No;
@@ -469,16 +464,17 @@ impl DirectoryHints {
     }
 }
 
-fn is_hint(kind: EventKind) -> bool {
+/// Returns what an event says of a file, if that may ever matter.
+fn news_of(kind: EventKind) -> Option<News> {
     match kind {
         EventKind::Access(AccessKind::Close(AccessMode::Write))
-        | EventKind::Modify(ModifyKind::Name(RenameMode::To)) => true,
+        | EventKind::Modify(ModifyKind::Name(RenameMode::To)) => Some(News::Finished),
+        EventKind::Remove(_) => Some(News::Removed),
         EventKind::Any
         | EventKind::Access(_)
         | EventKind::Create(_)
         | EventKind::Modify(_)
-        | EventKind::Remove(_)
-        | EventKind::Other => false,
+        | EventKind::Other => None,
     }
 }
 

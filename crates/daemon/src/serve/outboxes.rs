@@ -26,8 +26,8 @@ const HINTS_PER_ROUND: usize = 256;
 const PACKETS_PER_ROUND: usize = 16;
 
 /// The time in milliseconds during which a throttled directory does not wake the daemon: that of the packets if several
-/// changed at once, and any in which somebody removed a file or finished one of the last call again. The daemon then takes up to
-/// [`HINTS_PER_ROUND`] hints.
+/// changed at once, and any in which somebody removed a file or finished one of the last call again. The daemon then takes
+/// up to [`HINTS_PER_ROUND`] hints.
 const THROTTLED_MS: u64 = 5;
 
 impl Daemon<'_> {

@@ -40,14 +40,15 @@ impl Intake {
         if !dirs::is_agent_name(agent) {
             return Ok(None);
         }
+        if let Some(outbox) = self.outboxes.get_mut(agent) {
+            // An outbox that cannot be listed waits for the next sweep.
+            outbox.has_more = false;
+        }
         let path = layout::agent_dir(agent, dirs::OUTBOX);
         let Some(dir) = view.root.dir_if_there(&path)? else {
             self.outboxes.remove(agent);
             return Ok(None);
         };
-        if let Some(outbox) = self.outboxes.get_mut(agent) {
-            outbox.has_more = false;
-        }
         Ok(Some(OutboxListing {
             agent: agent.to_owned(),
             names: Some(view.root.names(&dir)?),

@@ -25,6 +25,11 @@ const HOPELESS_MS: u64 = 800;
 /// turn for long.
 const LOOKS_MAX: usize = 256;
 
+/// The most looks of one call to `take` in one outbox that take nothing, and its rest after them, in milliseconds, so that
+/// files that somebody closes or renames without a pause cost the others only a part of a processor.
+const FRUITLESS_MAX: usize = 32;
+const FRUITLESS_REST_MS: u64 = 5;
+
 /// The bytes of messages after which a call to `take` ends, so that its caller can stop behind a large one.
 const TAKEN_BYTES_MAX: usize = 128 * 1024;
 
@@ -108,10 +113,14 @@ pub struct Intake {
     passed_over: BTreeSet<String>,
     /// The outboxes that rest, each until a time on the monotonic clock.
     resting: BTreeMap<String, u64>,
+    /// The outboxes in which a look took no file since they were asked for.
+    fruitless: BTreeSet<String>,
     /// The number of times a file was queued.
     queued: u64,
     /// The listing of an outbox that has more files than a window holds.
     beyond: Option<OutboxListing>,
+    /// The agent whose outbox was listed for that reason last.
+    beyond_last: String,
 }
 
 /// A position in the order in which files were queued.
@@ -187,14 +196,17 @@ impl Intake {
             last: String::new(),
             passed_over: BTreeSet::new(),
             resting: BTreeMap::new(),
+            fruitless: BTreeSet::new(),
             queued: 0,
             beyond: None,
+            beyond_last: String::new(),
         }
     }
 
     /// Forgets the outboxes of all agents but these.
     pub fn keep(&mut self, is_known: &dyn Fn(&str) -> bool) {
         self.outboxes.retain(|agent, _| is_known(agent));
+        self.fruitless.retain(|agent| is_known(agent));
         self.beyond.take_if(|listing| !is_known(listing.agent()));
     }
 
@@ -204,6 +216,23 @@ impl Intake {
         if let Some(file) = self.queue(agent, name) {
             file.memory.is_closed = true;
         }
+    }
+
+    /// Notes that a watcher saw more files of an outbox finished than it can name: the outbox is listed soon.
+    pub fn hint_outbox(&mut self, agent: &str) {
+        if dirs::is_agent_name(agent) {
+            let outbox = self.outboxes.entry(agent.to_owned()).or_default();
+            outbox.has_more = true;
+        }
+    }
+
+    /// Returns the outboxes in which a look since the last call took no file, or one that was given time. They are named again
+    /// for as long as they rest.
+    pub fn take_fruitless(&mut self) -> BTreeSet<String> {
+        let fruitless = self.fruitless.clone();
+        self.fruitless
+            .retain(|agent| self.resting.contains_key(agent));
+        fruitless
     }
 
     /// Looks at a file whose writer came back to it after it was judged.
@@ -262,6 +291,7 @@ impl Intake {
             ..Taken::default()
         };
         let mut dirs: BTreeMap<String, Dir> = BTreeMap::new();
+        let mut fruitless: HashMap<String, usize> = HashMap::new();
         let mut round = self.waiting_after_last();
         let (mut looks, mut bytes) = (0, 0);
         let is_over = |taken: &Taken, looks, bytes| {
@@ -274,7 +304,16 @@ impl Intake {
                 }
                 looks += 1;
                 self.last.clone_from(agent);
-                match self.take_one(view, agent, &mut dirs, now) {
+                let next = self.take_one(view, agent, &mut dirs, now);
+                if !matches!(next, Ok(Next::Found(_))) {
+                    self.fruitless.insert(agent.clone());
+                    let count = fruitless.entry(agent.clone()).or_insert(0);
+                    *count += 1;
+                    if *count == FRUITLESS_MAX {
+                        self.rest(agent, now.mono.saturating_add(FRUITLESS_REST_MS));
+                    }
+                }
+                match next {
                     Ok(Next::Found(found)) => {
                         bytes += found.body.bytes_read();
                         taken.found.push(*found);
@@ -292,10 +331,14 @@ impl Intake {
     /// Looks for further files in outboxes that had more than a window holds, a slice of one listing at a time.
     fn look_beyond(&mut self, view: &View<'_>) -> Result<(), SpoolError> {
         if self.beyond.is_none() {
-            let mut outboxes = self.outboxes.iter();
-            let wanting = outboxes
-                .find(|(agent, outbox)| outbox.wants_more() && !self.resting.contains_key(*agent));
-            if let Some(agent) = wanting.map(|(agent, _)| agent.clone()) {
+            let outboxes = self.outboxes.iter();
+            let wanting = outboxes.filter(|(agent, outbox)| {
+                outbox.wants_more() && !self.resting.contains_key(*agent)
+            });
+            let wanting = wanting.map(|(agent, _)| agent);
+            let is_next = |agent: &&String| (**agent <= self.beyond_last, (*agent).clone());
+            if let Some(agent) = wanting.min_by_key(is_next).cloned() {
+                self.beyond_last.clone_from(&agent);
                 self.beyond = self.list(view, &agent)?;
             }
         }
@@ -314,7 +357,8 @@ impl Intake {
 
     /// Takes nothing from this outbox until this time on the monotonic clock; hints about it are still noted.
     pub fn rest(&mut self, agent: &str, until: u64) {
-        self.resting.insert(agent.to_owned(), until);
+        let rest = self.resting.entry(agent.to_owned()).or_insert(until);
+        *rest = until.max(*rest);
     }
 
     /// Skips the outboxes of exactly these agents from now on, until the next call.
@@ -331,6 +375,7 @@ impl Intake {
 
     /// Gives a taken file back: the intake looks at it again once it changed, or at `until` on the monotonic clock.
     pub fn give_time(&mut self, found: &OutboxFile, until: u64) {
+        self.fruitless.insert(found.agent.clone());
         let outbox = self.outboxes.entry(found.agent.clone()).or_default();
         let file = outbox.files.entry(found.file.clone()).or_default();
         file.memory.given = Some((found.stamp, until));

@@ -548,3 +548,20 @@ fn an_outbox_that_rests_is_left_alone_and_holds_up_no_other() {
     assert_eq!(desk.take(at(300)), ["a.yaml", "c.yaml"]);
     assert_eq!(desk.intake.next_wakeup(), None);
 }
+
+#[test]
+fn a_look_is_fruitless_if_its_file_is_gone_or_young_or_has_to_wait() {
+    let mut desk = Desk::new(&["ada", "bob", "claude", "gemini"]);
+    let fruitless = |desk: &mut Desk| Vec::from_iter(desk.intake.take_fruitless());
+    desk.write("claude/outbox/a.yaml", "text", 0);
+    desk.write("gemini/outbox/b.yaml", "text", 0);
+    desk.write("bob/outbox/young.yaml", "text", 60_000);
+    desk.scan();
+    desk.intake.hint("ada", &name("gone.yaml"));
+    let found = desk.take_all(at(60_000));
+    assert_eq!(found.len(), 2);
+    assert_eq!(fruitless(&mut desk), ["ada", "bob"]);
+    assert!(fruitless(&mut desk).is_empty());
+    desk.intake.give_time(&found[0], at(70_000).mono);
+    assert_eq!(fruitless(&mut desk), ["claude"]);
+}

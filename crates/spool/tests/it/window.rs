@@ -5,6 +5,7 @@ use std::sync::Arc;
 use spool::{Disk, FaultyDisk, Intake, Os, Spool};
 
 use crate::daemon::{BOOT, LATER, Workspace, scan};
+use crate::intake::Desk;
 
 /// More than a window holds.
 const FLOOD: usize = 18_000;
@@ -92,4 +93,35 @@ fn a_flooded_outbox_is_listed_again_only_when_half_of_its_window_is_gone() {
         listings, 1,
         "the rest of the flood fits into one more window"
     );
+}
+
+#[test]
+fn an_outbox_with_more_hints_than_can_be_named_is_listed_without_a_sweep() {
+    let mut desk = Desk::new(&["claude", "gemini"]);
+    desk.write("claude/outbox/q.yaml", "text", 0);
+    desk.write("gemini/outbox/q.yaml", "text", 0);
+    assert!(desk.take(LATER).is_empty());
+    desk.intake.hint_outbox("gemini");
+    assert_eq!(desk.intake.next_wakeup(), Some(0));
+    let found = desk.take_all(LATER);
+    assert_eq!(
+        found.iter().map(|found| &*found.agent).collect::<Vec<_>>(),
+        ["gemini"]
+    );
+    assert_eq!(desk.intake.next_wakeup(), None);
+}
+
+#[test]
+fn an_outbox_that_cannot_be_listed_is_tried_once_and_the_others_have_their_turn() {
+    let mut desk = Desk::new(&["claude", "gemini"]);
+    desk.write("gemini/outbox/q.yaml", "text", 0);
+    let outbox = desk.workspace.path("agents/claude/outbox");
+    std::fs::remove_dir(&outbox).expect("an empty outbox");
+    std::os::unix::fs::symlink("/", &outbox).expect("a link");
+    desk.intake.hint_outbox("claude");
+    desk.intake.hint_outbox("gemini");
+    let taken = desk.intake.take(&desk.spool.view(), LATER, 1);
+    assert_eq!((taken.errors.len(), taken.found.len()), (1, 0));
+    assert_eq!(desk.take(LATER), ["q.yaml"]);
+    assert_eq!(desk.intake.next_wakeup(), None);
 }

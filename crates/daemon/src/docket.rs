@@ -348,13 +348,6 @@ impl Docket {
         }
     }
 
-    /// Passes on that a file is finished if its agent is known; a sweep finds the other files.
-    pub(crate) fn hint(&mut self, agent: &str, file: &FileName) {
-        if find_agent(self.agents(), agent).is_some() {
-            self.intake.hint(agent, file);
-        }
-    }
-
     fn judge(
         &mut self,
         found: &OutboxFile,

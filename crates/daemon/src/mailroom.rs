@@ -31,7 +31,7 @@ use workspace::error::chain;
 use workspace::operator_alerts::Alerts;
 use workspace::orders;
 
-use crate::docket::{BatchLimits, Docket, OpenBatch};
+use crate::docket::{BatchLimits, Docket, OpenBatch, find_agent};
 use crate::fairness::Fairness;
 use crate::growing::GrowingOriginals;
 use crate::housekeeping::Housekeeping;
@@ -249,10 +249,27 @@ impl Mailroom {
 
     /// Passes on that the watcher saw a file finished.
     pub fn hint(&mut self, agent: &str, file: &FileName) {
-        let is_here = |name: AgentName| self.is_at_home(&name);
-        if self.shared.is_none() || agent.parse().is_ok_and(is_here) {
-            self.docket.hint(agent, file);
+        if self.reads_outbox_of(agent) {
+            self.docket.intake.hint(agent, file);
         }
+    }
+
+    /// Passes on that the watcher saw more files of an outbox finished than it can name.
+    pub fn hint_outbox(&mut self, agent: &str) {
+        if self.reads_outbox_of(agent) {
+            self.docket.intake.hint_outbox(agent);
+        }
+    }
+
+    fn reads_outbox_of(&self, agent: &str) -> bool {
+        find_agent(self.docket.agents(), agent).is_some_and(|agent| self.is_at_home(agent))
+    }
+
+    /// Returns the outboxes in which a look since the last call led to nothing that could be judged.
+    pub fn take_fruitless(&mut self) -> impl Iterator<Item = PathBuf> {
+        let agents = self.docket.intake.take_fruitless().into_iter();
+        let layout = self.spool.layout();
+        agents.map(move |agent| layout.outbox(&agent))
     }
 
     /// Passes on that the watcher saw a findings packet finished.
@@ -377,7 +394,7 @@ impl Mailroom {
                 }
                 // All of it was finished.
                 for (agent, file) in judged {
-                    self.docket.hint(&agent, &file);
+                    self.hint(&agent, &file);
                 }
                 Err(error)
             }

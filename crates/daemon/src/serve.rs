@@ -149,6 +149,8 @@ struct Daemon<'r> {
     outboxes: HashMap<PathBuf, String>,
     /// The directory of findings packets.
     findings: PathBuf,
+    /// True if several packets changed before the last look at hints.
+    has_many_packets: bool,
     /// The directory of orders.
     orders: PathBuf,
     /// The sweep in progress: its number, and the time of the request for it.
@@ -199,6 +201,7 @@ impl<'r> Daemon<'r> {
             watch: Watch::blind(),
             outboxes: HashMap::new(),
             findings,
+            has_many_packets: false,
             orders,
             sweeping: None,
             sweep_again: false,

@@ -1,6 +1,6 @@
-//! The queue of the events of all directories but those that are kept apart.
+//! The kernel's queue of events, and the thread that reads it.
 //!
-//! On Linux a thread of ours reads it. A program that opens and closes files makes half a million events a second; `notify`
+//! On Linux it is a thread of ours. A program that opens and closes files makes half a million events a second; `notify`
 //! reads fewer, and the events of others would wait behind 16 384 of these. `notify` also answers a request for a watch only once
 //! its queue is empty, which it never is beside such a program.
 
@@ -11,33 +11,37 @@ pub(crate) use self::other::Queue;
 
 #[cfg(target_os = "linux")]
 mod linux {
-    use std::collections::{HashMap, HashSet};
+    use std::collections::HashMap;
     use std::ffi::OsStr;
     use std::io::{self, PipeReader, PipeWriter};
     use std::path::{Path, PathBuf};
     use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
     use std::time::Duration;
 
-    use inotify::{Event, EventMask, Events, Inotify, WatchDescriptor, WatchMask, Watches};
+    use inotify::{Event, EventMask, Inotify, WatchDescriptor, WatchMask, Watches};
     use notify::Error;
     use rustix::event::{PollFd, PollFlags, poll};
 
-    use crate::{Collected, Collector, IsWanted, News, Wake};
+    use crate::hints::{Hints, News};
+    use crate::{Collector, IsWanted};
 
-    /// The bytes of events that are read and noted in one go: about 300 events.
-    const READ_BYTES: usize = 16 * 1024;
+    /// The bytes of events that are read and noted in one go: about 1 000 events.
+    const READ_BYTES: usize = 64 * 1024;
 
-    /// The pause after events that are news. Without it the daemon, which takes the hints under the same lock, would wait for
-    /// as long as a flood goes on.
-    const PAUSE: Duration = Duration::from_micros(100);
+    /// The pause after a read for each of its events, up to the maximum. Without it the daemon, which takes the hints under the
+    /// same lock, would wait for as long as a flood goes on, and the kernel would wake the thread for every few of its events.
+    const PAUSE: Duration = Duration::from_micros(10);
+    const PAUSE_MAX: Duration = Duration::from_micros(300);
 
+    /// The events of finished files. Those of opened files are left out, because an agent that only reads its files would fill
+    /// the queue; so are writes, of which a program makes a million a second.
     const EVENTS: WatchMask = WatchMask::CLOSE_WRITE
         .union(WatchMask::MOVED_TO)
-        .union(WatchMask::DELETE)
         .union(WatchMask::ONLYDIR)
         .union(WatchMask::DONT_FOLLOW);
 
-    type Directories = HashMap<WatchDescriptor, PathBuf>;
+    /// The directories by the numbers of their watches.
+    type Directories = HashMap<i32, PathBuf>;
 
     /// A queue, and the thread that reads it until this is dropped.
     pub(crate) struct Queue {
@@ -66,26 +70,39 @@ mod linux {
             Ok(queue)
         }
 
-        /// Watches the directory; never waits for the thread.
+        /// Watches the directory, in place of one that was there before; never waits for the thread.
         pub(crate) fn watch(&mut self, directory: &Path) -> Result<(), Error> {
-            if let Some(descriptor) = self.watched.remove(directory) {
-                let mut directories = lock(&self.directories);
-                // One that was renamed to the path of another is watched as that by now.
-                if directories
-                    .get(&descriptor)
-                    .is_some_and(|of| of == directory)
-                {
-                    directories.remove(&descriptor);
-                    // A directory that was renamed away is still watched under its old name. One that was removed is not,
-                    // so an error here is harmless.
-                    let _ = self.watches.remove(descriptor);
-                }
-            }
+            self.forget(directory);
             let descriptor = self.watches.add(directory, EVENTS).map_err(Error::io)?;
             // An event that is read before this is of a file that the caller is about to list.
-            lock(&self.directories).insert(descriptor.clone(), directory.to_owned());
+            let watch = descriptor.get_watch_descriptor_id();
+            lock(&self.directories).insert(watch, directory.to_owned());
             self.watched.insert(directory.to_owned(), descriptor);
             Ok(())
+        }
+
+        /// Ends the watches of all other directories.
+        pub(crate) fn retain(&mut self, is_kept: &dyn Fn(&Path) -> bool) {
+            let watched = self.watched.keys();
+            let others = watched.filter(|directory| !is_kept(directory)).cloned();
+            for directory in Vec::from_iter(others) {
+                self.forget(&directory);
+            }
+        }
+
+        /// Ends the watch of a directory that is not at this path any more.
+        pub(crate) fn forget(&mut self, directory: &Path) {
+            let Some(descriptor) = self.watched.remove(directory) else {
+                return;
+            };
+            let watch = descriptor.get_watch_descriptor_id();
+            let mut directories = lock(&self.directories);
+            // One that was renamed to the path of another is watched as that by now.
+            if directories.get(&watch).is_some_and(|of| of == directory) {
+                directories.remove(&watch);
+                // One that was renamed is still watched, one that was removed is not, so an error here is harmless.
+                let _ = self.watches.remove(descriptor);
+            }
         }
     }
 
@@ -110,90 +127,197 @@ mod linux {
             if !waits[1].revents().is_empty() {
                 return;
             }
-            if polled.is_err() {
-                continue;
-            }
-            let wake = match inotify.read_events(&mut buffer) {
-                Ok(events) => collector.note(|collected| {
-                    let mut directories = lock(directories);
-                    note_all(events, &mut directories, collected, collector.is_wanted)
-                }),
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => Wake::No,
-                Err(_) => collector.note(Collected::lost_events),
+            let mut count = 0;
+            let noted = polled.map_err(io::Error::from).and_then(|_| {
+                let events = inotify.read_events(&mut buffer)?;
+                let events = events.inspect(|_| count += 1);
+                collector.note(|hints| {
+                    note_all(events, &mut lock(directories), hints, collector.is_wanted)
+                });
+                Ok(())
+            });
+            let pause = match noted {
+                Ok(()) => (PAUSE * count).min(PAUSE_MAX),
+                Err(error) => {
+                    let is_lost = !matches!(
+                        error.kind(),
+                        io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted
+                    );
+                    if is_lost {
+                        collector.note(Hints::lost_events);
+                    }
+                    PAUSE_MAX
+                }
             };
-            if wake != Wake::No {
-                std::thread::sleep(PAUSE);
-            }
+            std::thread::sleep(pause);
         }
     }
 
-    /// Notes events. A flood is of few files, and a file that was finished once more since its last event is no news.
-    fn note_all(
-        events: Events<'_>,
+    /// Notes events. Those of a flood follow each other, so the hints of their directory are looked up once.
+    fn note_all<'e>(
+        events: impl Iterator<Item = Event<&'e OsStr>>,
         directories: &mut Directories,
-        collected: &mut Collected,
+        hints: &mut Hints,
         is_wanted: IsWanted,
-    ) -> Wake {
-        let mut finished = HashSet::new();
-        let mut wake = Wake::No;
-        for event in events {
-            if event.mask.contains(EventMask::DELETE) {
-                finished.clear();
-            } else if !finished.insert((event.wd.get_watch_descriptor_id(), event.name)) {
-                continue;
-            }
-            wake = wake.max(note(&event, directories, collected, is_wanted));
+    ) -> News {
+        let mut events = events.peekable();
+        let mut news = News::Waits;
+        while let Some(event) = events.next() {
+            let watch = event.wd.get_watch_descriptor_id();
+            let noted = if event.mask.contains(EventMask::Q_OVERFLOW) {
+                hints.lost_events()
+            } else if event.mask.contains(EventMask::IGNORED) {
+                let directory = directories.remove(&watch);
+                directory.map_or(News::Waits, |directory| hints.note_end(&directory))
+            } else if let Some(directory) = directories.get(&watch) {
+                let is_next = |next: &Event<&OsStr>| {
+                    next.wd.get_watch_descriptor_id() == watch
+                        && !next.mask.contains(EventMask::IGNORED)
+                };
+                let next = std::iter::from_fn(|| events.next_if(is_next));
+                let names = std::iter::once(event).chain(next);
+                let names = names.filter_map(|event| event.name);
+                hints.note(directory, names, is_wanted)
+            } else {
+                News::Waits
+            };
+            news = news.max(noted);
         }
-        wake
-    }
-
-    fn note(
-        event: &Event<&OsStr>,
-        directories: &mut Directories,
-        collected: &mut Collected,
-        is_wanted: IsWanted,
-    ) -> Wake {
-        if event.mask.contains(EventMask::Q_OVERFLOW) {
-            return collected.lost_events();
-        }
-        if event.mask.contains(EventMask::IGNORED) {
-            let directory = directories.remove(&event.wd);
-            return directory.map_or(Wake::No, |directory| collected.note_end(&directory));
-        }
-        let news = if event.mask.contains(EventMask::DELETE) {
-            News::Removed
-        } else {
-            News::Finished
-        };
-        match (directories.get(&event.wd), event.name) {
-            (Some(directory), Some(name)) if is_wanted(directory, name) => {
-                collected.note(directory, name, news)
-            }
-            _ => Wake::No,
-        }
+        news
     }
 }
 
-#[cfg(not(target_os = "linux"))]
+/// The tests try it on Linux as well.
+#[cfg(any(test, not(target_os = "linux")))]
 mod other {
-    use std::path::Path;
+    use std::collections::HashSet;
+    use std::path::{Path, PathBuf};
     use std::sync::Arc;
 
-    use notify::{Error, RecommendedWatcher};
+    use notify::event::{AccessKind, AccessMode, EventKind, ModifyKind, RemoveKind, RenameMode};
+    use notify::{Config, Error, Event, RecommendedWatcher, RecursiveMode, Watcher as _};
 
     use crate::Collector;
+    use crate::hints::{Hints, News};
 
-    /// A watcher with a queue of its own.
-    pub(crate) struct Queue(RecommendedWatcher);
+    /// A watcher with a thread of its own.
+    pub(crate) struct Queue {
+        watcher: RecommendedWatcher,
+        watched: HashSet<PathBuf>,
+    }
 
     impl Queue {
         pub(crate) fn start(collector: &Arc<Collector>) -> Result<Self, Error> {
-            let collect = |collector: &Collector, event| drop(collector.collect(event));
-            collector.watcher(collect).map(Self)
+            let collector = Arc::clone(collector);
+            let note = move |event: Result<Event, Error>| {
+                collector.note(|hints| match &event {
+                    Ok(event) if !event.need_rescan() => note(event, hints, &collector),
+                    Ok(_) | Err(_) => hints.lost_events(),
+                });
+            };
+            let watcher = RecommendedWatcher::new(note, Config::default())?;
+            let watched = HashSet::new();
+            Ok(Self { watcher, watched })
         }
 
         pub(crate) fn watch(&mut self, directory: &Path) -> Result<(), Error> {
-            crate::watch(&mut self.0, directory)
+            self.forget(directory);
+            self.watcher.watch(directory, RecursiveMode::NonRecursive)?;
+            self.watched.insert(directory.to_owned());
+            Ok(())
+        }
+
+        pub(crate) fn retain(&mut self, is_kept: &dyn Fn(&Path) -> bool) {
+            let watched = self.watched.iter();
+            let others = watched.filter(|directory| !is_kept(directory)).cloned();
+            for directory in Vec::from_iter(others) {
+                self.forget(&directory);
+            }
+        }
+
+        pub(crate) fn forget(&mut self, directory: &Path) {
+            if self.watched.remove(directory) {
+                // One that was removed is not watched, so an error here is harmless.
+                let _ = self.watcher.unwatch(directory);
+            }
+        }
+    }
+
+    fn note(event: &Event, hints: &mut Hints, collector: &Collector) -> News {
+        let mut news = News::Waits;
+        for path in &event.paths {
+            let noted = match (event.kind, path.parent(), path.file_name()) {
+                (EventKind::Remove(RemoveKind::Folder), ..) => hints.note_end(path),
+                (
+                    EventKind::Access(AccessKind::Close(AccessMode::Write))
+                    | EventKind::Modify(ModifyKind::Name(RenameMode::To)),
+                    Some(directory),
+                    Some(name),
+                ) => hints.note(directory, [name], collector.is_wanted),
+                _ => News::Waits,
+            };
+            news = news.max(noted);
+        }
+        news
+    }
+
+    #[cfg(test)]
+    mod tests {
+        use std::ffi::OsString;
+
+        use tokio::runtime::Builder;
+
+        use notify::event::{CreateKind, DataChange};
+
+        use super::*;
+
+        fn seen(events: &[Event]) -> crate::Seen {
+            let collector = Collector::new(|_, name| name != "junk");
+            let mut hints = Hints::default();
+            hints.is_new(Path::new("/o"), Some((1, 1, None)));
+            for event in events {
+                note(event, &mut hints, &collector);
+            }
+            hints.take(usize::MAX, HashSet::new())
+        }
+
+        #[test]
+        fn only_a_finished_file_that_is_wanted_is_a_hint_and_only_the_end_of_a_directory_asks_for_a_sweep()
+         {
+            let close = EventKind::Access(AccessKind::Close(AccessMode::Write));
+            let renamed = EventKind::Modify(ModifyKind::Name(RenameMode::To));
+            let written = EventKind::Modify(ModifyKind::Data(DataChange::Any));
+            let open = EventKind::Access(AccessKind::Open(AccessMode::Any));
+            let of = |kind, path: &str| Event::new(kind).add_path(path.into());
+            let found = seen(&[
+                of(close, "/o/b"),
+                of(EventKind::Create(CreateKind::File), "/o/c"),
+                of(written, "/o/c"),
+                of(renamed, "/o/a"),
+                of(close, "/o/junk"),
+                of(open, "/o/d"),
+                of(EventKind::Remove(RemoveKind::Folder), "/o/child"),
+                Event::new(close),
+            ]);
+            let names = ["b", "a"].map(OsString::from);
+            assert_eq!(found.hints, [("/o".into(), names.into())]);
+            assert!(!found.sweep);
+            assert!(seen(&[of(EventKind::Remove(RemoveKind::Folder), "/o")]).sweep);
+        }
+
+        #[test]
+        fn a_file_that_is_closed_in_a_watched_directory_is_seen() {
+            let directory = tempfile::tempdir().expect("a directory");
+            let collector = Arc::new(Collector::new(|_, _| true));
+            let mut queue = Queue::start(&collector).expect("events");
+            queue.watch(directory.path()).expect("a watch");
+            std::fs::write(directory.path().join("a"), "text").expect("a file");
+            let runtime = Builder::new_current_thread().build().expect("a runtime");
+            runtime.block_on(collector.wakeup.notified());
+            let seen = collector.hints().take(1, HashSet::new());
+            assert_eq!(seen.hints, [(directory.path().into(), vec!["a".into()])]);
+            queue.retain(&|_| false);
+            assert!(queue.watched.is_empty());
         }
     }
 }

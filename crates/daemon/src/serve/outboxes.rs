@@ -1,7 +1,7 @@
 //! Sweeps the outboxes and watches them. The watcher's hints make delivery fast; the sweep finds what they miss.
 
-use std::collections::HashMap;
-use std::ffi::OsStr;
+use std::collections::{HashMap, HashSet};
+use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
 use file_events::Watch;
@@ -25,9 +25,8 @@ const HINTS_PER_ROUND: usize = 256;
 /// names them.
 const PACKETS_PER_ROUND: usize = 16;
 
-/// The time in milliseconds during which a throttled directory does not wake the daemon: that of the packets if several
-/// changed at once, and any in which somebody removed a file or finished one of the last call again. The daemon then takes
-/// up to [`HINTS_PER_ROUND`] hints.
+/// The time in milliseconds during which a throttled directory does not wake the daemon: an outbox in which a look led to
+/// nothing that could be judged, and that of the packets after several changed at once.
 const THROTTLED_MS: u64 = 5;
 
 impl Daemon<'_> {
@@ -48,9 +47,7 @@ impl Daemon<'_> {
                 self.sweep_again = false;
                 // For orders it is enough to know that something changed.
                 warn_unwatched(&self.orders, self.watch.keep(&self.orders));
-                // Programs may change packets faster than the watcher can read the events; those of messages do not wait
-                // behind them.
-                warn_unwatched(&self.findings, self.watch.keep_apart(&self.findings));
+                warn_unwatched(&self.findings, self.watch.keep(&self.findings));
                 (self.mailroom.next_sweep(), now)
             }
         };
@@ -84,9 +81,22 @@ impl Daemon<'_> {
 
     /// Notes that a sweep has listed every outbox.
     fn swept(&mut self) {
-        let agents = self.mailroom.agents();
-        self.outboxes
-            .retain(|_, agent| find_agent(agents, agent).is_some());
+        let Self {
+            mailroom,
+            watch,
+            outboxes,
+            orders,
+            findings,
+            ..
+        } = self;
+        let agents = mailroom.agents();
+        let before = outboxes.len();
+        outboxes.retain(|_, agent| find_agent(agents, agent).is_some());
+        if outboxes.len() < before {
+            watch.retain(|directory| {
+                outboxes.contains_key(directory) || directory == orders || directory == findings
+            });
+        }
         if let Some(ready) = self.ready.take() {
             ready(&self.mailroom);
             self.supervisor.ready(&self.mailroom.status_line());
@@ -95,33 +105,42 @@ impl Daemon<'_> {
 
     /// Passes on some of the watcher's hints. If it lost some, a sweep finds what happened.
     pub(super) fn take_hints(&mut self) {
-        let seen = self.watch.take(HINTS_PER_ROUND, Some(&self.findings));
+        let mut throttled: HashSet<PathBuf> = self.mailroom.take_fruitless().collect();
+        if self.has_many_packets {
+            throttled.insert(self.findings.clone());
+        }
         let rested = self.clock.read().mono + THROTTLED_MS;
         self.schedule
-            .set(Duty::Hints, seen.is_throttled.then_some(rested));
+            .set(Duty::Hints, (!throttled.is_empty()).then_some(rested));
+        let seen = self.watch.take(HINTS_PER_ROUND, throttled);
         let mut packets = 0;
-        for (directory, name) in seen.hints {
-            let Ok(name) = FileName::new(name.into_encoded_bytes()) else {
-                continue;
-            };
+        for (directory, names) in seen.hints {
+            let names = names.into_iter().map(OsString::into_encoded_bytes);
+            let names = names.filter_map(|name| FileName::new(name).ok());
             if let Some(agent) = self.outboxes.get(&directory) {
-                self.mailroom.hint(agent, &name);
+                names.for_each(|name| self.mailroom.hint(agent, &name));
             } else if directory == self.orders {
                 self.mailroom.hint_order();
             } else if directory == self.findings {
-                packets += 1;
-                if packets <= PACKETS_PER_ROUND {
-                    self.mailroom.hint_packet(&name);
-                } else {
-                    self.mailroom.note_packet(&name);
+                for name in names {
+                    packets += 1;
+                    if packets <= PACKETS_PER_ROUND {
+                        self.mailroom.hint_packet(&name);
+                    } else {
+                        self.mailroom.note_packet(&name);
+                    }
                 }
             }
         }
-        if seen.lost.contains(&self.orders) {
-            self.mailroom.hint_order();
+        self.has_many_packets = packets > 1;
+        for directory in seen.lost {
+            if let Some(agent) = self.outboxes.get(&directory) {
+                self.mailroom.hint_outbox(agent);
+            } else if directory == self.orders {
+                self.mailroom.hint_order();
+            }
         }
-        let has_lost = |directory| self.outboxes.contains_key(directory);
-        if seen.sweep || seen.lost.iter().any(has_lost) {
+        if seen.sweep {
             self.sweep_again = true;
             self.schedule.set(Duty::Sweep, Some(0));
         }
@@ -130,10 +149,9 @@ impl Daemon<'_> {
 
 /// False for a file in an outbox that can be no message.
 fn may_matter(directory: &Path, name: &OsStr) -> bool {
-    directory
-        .file_name()
-        .is_none_or(|directory| directory != dirs::OUTBOX)
-        || FileName::new(name.as_encoded_bytes()).is_ok_and(|name| spool::is_candidate(&name))
+    // The name of a message needs no look at the path.
+    FileName::new(name.as_encoded_bytes()).is_ok_and(|name| spool::is_candidate(&name))
+        || !directory.ends_with(dirs::OUTBOX)
 }
 
 /// Watches an outbox that is about to be listed: the listing finds earlier files, the watch sees later ones.
@@ -160,7 +178,7 @@ fn warn_unwatched(directory: &Path, kept: Result<bool, file_events::Error>) {
 mod tests {
     use std::cell::Cell;
 
-    use super::super::tests::opened;
+    use super::super::tests::{opened, write_question};
     use super::*;
 
     #[test]
@@ -187,5 +205,23 @@ mod tests {
         assert_eq!(swept(&ready), "claude codex 2");
         std::fs::remove_dir_all(root.path().join("agents/codex")).expect("an agent to remove");
         assert_eq!(swept(&ready), "claude 2", "it is ready once");
+    }
+
+    #[test]
+    fn an_outbox_wakes_the_daemon_later_after_a_hint_that_led_to_nothing() {
+        let root = tempfile::tempdir().expect("a directory");
+        let mut daemon = opened(root.path());
+        let now = daemon.clock.read();
+        write_question(root.path(), "q-1");
+        let mut throttles_after = |file: &str| {
+            daemon
+                .mailroom
+                .hint("claude", &file.parse().expect("a name"));
+            daemon.pass(now).expect("a pass");
+            daemon.take_hints();
+            daemon.schedule.at(Duty::Hints).is_some()
+        };
+        assert!(!throttles_after("q-1.yaml"), "it was judged");
+        assert!(throttles_after("gone.yaml"));
     }
 }

@@ -1,10 +1,11 @@
 //! Reports that something changed in a set of directories, for programs that only show a workspace.
 
 use std::collections::HashMap;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
-use notify::{Config, Error, EventKindMask, RecommendedWatcher, RecursiveMode, Watcher as _};
+use notify::{Config, EventKindMask, RecommendedWatcher, RecursiveMode, Watcher as _};
 use tokio::sync::Notify;
 
 use crate::{Identity, identity_of};
@@ -13,10 +14,9 @@ use crate::{Identity, identity_of};
 const KINDS: EventKindMask = EventKindMask::CORE;
 
 /// Wakes at any change in its directories, also of a file that its writer keeps open, such as the ledger.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Changes {
-    watcher: Option<RecommendedWatcher>,
-    watched: HashMap<PathBuf, Identity>,
+    asked: SyncSender<Vec<PathBuf>>,
     wakeup: Arc<Notify>,
 }
 
@@ -25,39 +25,59 @@ impl Changes {
     pub fn start() -> Self {
         let wakeup = Arc::<Notify>::default();
         let waker = Arc::clone(&wakeup);
-        let config = Config::default().with_event_kinds(KINDS);
-        let watcher = RecommendedWatcher::new(move |_| waker.notify_one(), config);
-        Self {
-            watcher: watcher.ok(),
-            watched: HashMap::new(),
-            wakeup,
-        }
+        let (asked, requests) = sync_channel(1);
+        // Without a thread nobody receives, as without events.
+        let thread = std::thread::Builder::new().name("changes".to_owned());
+        let _ = thread.spawn(move || watch(&requests, &waker));
+        Self { asked, wakeup }
     }
 
-    /// Watches the directory at this path, also if another one has taken its place. One that is missing or is a link is
-    /// not watched.
-    pub fn keep(&mut self, directory: &Path) -> Result<(), Error> {
-        let identity = identity_of(directory);
-        let Some(watcher) = &mut self.watcher else {
-            return Ok(());
-        };
-        if self.watched.get(directory) == identity.as_ref() {
-            return Ok(());
-        }
-        if self.watched.remove(directory).is_some() {
-            // One that was removed is not watched, so an error here is harmless.
-            let _ = watcher.unwatch(directory);
-        }
-        if let Some(identity) = identity {
-            watcher.watch(directory, RecursiveMode::NonRecursive)?;
-            self.watched.insert(directory.to_owned(), identity);
-        }
-        Ok(())
+    /// Watches exactly the directories at these paths from soon on, also if others have taken their places, and wakes once
+    /// they are watched. One that is missing or is a link is not watched. A request that comes while two wait is dropped.
+    pub fn keep(&self, directories: Vec<PathBuf>) {
+        let _ = self.asked.try_send(directories);
     }
 
     /// Waits for a change.
     pub async fn changed(&self) {
         self.wakeup.notified().await;
+    }
+}
+
+/// Does what was asked until nobody can ask any more. It has a thread of its own, because `notify` answers once it has read its
+/// queue, and beside a program that writes without a pause that is never empty.
+fn watch(requests: &Receiver<Vec<PathBuf>>, wakeup: &Arc<Notify>) {
+    let waker = Arc::clone(wakeup);
+    let config = Config::default().with_event_kinds(KINDS);
+    let Ok(mut watcher) = RecommendedWatcher::new(move |_| waker.notify_one(), config) else {
+        return;
+    };
+    let mut watched: HashMap<PathBuf, Identity> = HashMap::new();
+    for directories in requests {
+        let identities = directories.iter().map(|directory| identity_of(directory));
+        let found: HashMap<&PathBuf, Identity> = identities
+            .zip(&directories)
+            .filter_map(|(identity, directory)| Some((directory, identity?)))
+            .collect();
+        watched.retain(|directory, identity| {
+            let is_same = found.get(directory) == Some(identity);
+            if !is_same {
+                // One that was removed is not watched, so an error here is harmless.
+                let _ = watcher.unwatch(directory);
+            }
+            is_same
+        });
+        for (directory, identity) in found {
+            if !watched.contains_key(directory)
+                && watcher
+                    .watch(directory, RecursiveMode::NonRecursive)
+                    .is_ok()
+            {
+                watched.insert(directory.clone(), identity);
+                // What changed before is news.
+                wakeup.notify_one();
+            }
+        }
     }
 }
 
@@ -71,16 +91,15 @@ mod tests {
     fn a_file_that_stays_open_wakes_whenever_it_grows_also_in_a_directory_made_again() {
         let root = tempfile::tempdir().expect("a directory");
         let directory = root.path().join("ledger");
-        let mut changes = Changes::start();
-        changes.keep(&directory).expect("nothing to watch");
+        let changes = Changes::start();
         let runtime = tokio::runtime::Builder::new_current_thread()
             .build()
             .expect("a runtime");
         for _ in 0..2 {
             std::fs::create_dir(&directory).expect("a directory");
             let mut file = std::fs::File::create(directory.join("1")).expect("a file");
-            changes.keep(&directory).expect("a watch");
-            changes.keep(&directory).expect("the same watch");
+            changes.keep(vec![root.path().join("missing"), directory.clone()]);
+            runtime.block_on(changes.changed());
             file.write_all(b"{}\n").expect("room");
             runtime.block_on(changes.changed());
             std::fs::remove_dir_all(&directory).expect("no directory");

@@ -4,7 +4,7 @@
 
 use std::io::{IsTerminal as _, Write as _, stdin, stdout};
 use std::os::unix::process::CommandExt as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
@@ -145,7 +145,7 @@ async fn follow(
     let mut terminate = signal(SignalKind::terminate())?;
     let mut resized = signal(SignalKind::window_change())?;
     // Without events, the sweep finds everything, only later.
-    let mut changes = Changes::start();
+    let changes = Changes::start();
     let _alternate = (output == Output::Live)
         .then(AlternateScreen::enter)
         .transpose()?;
@@ -156,7 +156,7 @@ async fn follow(
     loop {
         let now = clock::now();
         if seen.is_none() || (is_woken && Instant::now() >= next_look) {
-            keep(&mut changes, root);
+            changes.keep(shown_directories(root));
             let begun = Instant::now();
             watched.look(context)?;
             seen = Some(watched.view(now, context));
@@ -237,8 +237,8 @@ fn unreadable(error: &SpoolError, context: &Context) -> Failure {
     Failure::new(Exit::Failed, error).next(context.command_of(None, "doctor"))
 }
 
-/// Watches every directory in which something can happen.
-fn keep(changes: &mut Changes, root: &Path) {
+/// The directories in which a change may change what is shown.
+fn shown_directories(root: &Path) -> Vec<PathBuf> {
     let layout = Layout::new(root);
     let own = layout.own();
     let mut directories = vec![own.join("ledger"), own, layout.agents()];
@@ -246,10 +246,7 @@ fn keep(changes: &mut Changes, root: &Path) {
         directories.push(layout.outbox(agent.as_str()));
         directories.push(layout.mailbox(&Mailbox::DeadLetter(agent.to_string())));
     }
-    for directory in directories {
-        // The sweep covers a directory that cannot be watched.
-        let _ = changes.keep(&directory);
-    }
+    directories
 }
 
 fn frame(seen: &CommandOutput<WatchView>, now: DateTime<Utc>, screen: Screen) -> String {

@@ -30,7 +30,7 @@ pub(super) type Make = fn(&mut Noise<'_>);
 
 /// Every kind of noise. Not here: unreadable files, because root can read everything, and orders, because agents that are
 /// users of their own cannot give any.
-pub(super) const NOISES: [(&str, Make); 28] = [
+pub(super) const NOISES: [(&str, Make); 30] = [
     ("messages that name missing packets", held),
     ("the same from the future", held_from_the_future),
     ("documents of 9 900 keys", keys),
@@ -49,7 +49,9 @@ pub(super) const NOISES: [(&str, Make); 28] = [
     ("correct requests without a pause", requests),
     ("one name replaced again and again", replaced),
     ("two files renamed without a pause", renamed),
+    ("one file renamed to ever new names", renamed_anew),
     ("two files closed without a pause", closed),
+    ("5 000 files closed in turn", closed_in_turn),
     ("files made and removed", removed),
     ("8 000 packets touched in turn", packets),
     ("400 000 names that are no messages", junk),
@@ -289,8 +291,28 @@ fn renamed(noise: &mut Noise<'_>) {
     }
 }
 
+fn renamed_anew(noise: &mut Noise<'_>) {
+    let Some(mut from) = noise.next() else {
+        return;
+    };
+    while let Some(to) = noise.next() {
+        if std::fs::rename(&from, &to).is_err() {
+            let _ = std::fs::write(&to, without_packet(noise.number));
+        }
+        from = to;
+    }
+}
+
 fn closed(noise: &mut Noise<'_>) {
-    let names: Vec<PathBuf> = (0..2).map_while(|_| noise.next()).collect();
+    close(noise, 2);
+}
+
+fn closed_in_turn(noise: &mut Noise<'_>) {
+    close(noise, 5_000);
+}
+
+fn close(noise: &mut Noise<'_>, count: usize) {
+    let names: Vec<PathBuf> = (0..count).map_while(|_| noise.next()).collect();
     let text = without_packet(noise.number);
     while !noise.is_over.load(Ordering::Relaxed) {
         for name in &names {

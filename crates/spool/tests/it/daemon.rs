@@ -84,6 +84,13 @@ impl Workspace {
     }
 }
 
+/// Makes a FIFO without another process: it would hold the files open that other tests are writing, and the daemon asks the
+/// kernel about those.
+pub(crate) fn make_fifo(path: &Path) {
+    use rustix::fs::{CWD, FileType, Mode, mknodat};
+    mknodat(CWD, path, FileType::Fifo, Mode::RWXU, 0).expect("a FIFO");
+}
+
 pub(crate) fn name(text: &str) -> FileName {
     FileName::new(text).expect("a name")
 }

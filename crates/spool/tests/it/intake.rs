@@ -6,7 +6,7 @@ use std::time::{Duration, UNIX_EPOCH};
 
 use spool::{Body, Disk, FaultyDisk, Intake, Now, OutboxFile, Spool, Unfit};
 
-use crate::daemon::{BOOT, LATER, Workspace, name, scan};
+use crate::daemon::{BOOT, LATER, Workspace, make_fifo, name, scan};
 
 /// A fixed instant at which the files of these tests are written, in milliseconds since 1970.
 const WRITTEN: i64 = 1_770_000_000_000;
@@ -373,10 +373,7 @@ fn what_is_no_plain_file_is_unfit_and_never_opened() {
     desk.write("claude/outbox/target", "text", 0);
     symlink("target", outbox.join("link.yaml")).expect("a link");
     std::fs::create_dir(outbox.join("directory.yaml")).expect("a directory");
-    let fifo = std::process::Command::new("mkfifo")
-        .arg(outbox.join("fifo.yaml"))
-        .status();
-    assert!(fifo.is_ok_and(|status| status.success()));
+    make_fifo(&outbox.join("fifo.yaml"));
     let _socket =
         std::os::unix::net::UnixListener::bind(outbox.join("socket.yaml")).expect("a socket");
     desk.write("claude/outbox/large.yaml", &"x".repeat(1001), 0);

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use spool::{Digest, DiskFault, FaultyDisk, Mailbox, Spool, SpoolError, read_ledger, verify};
 
-use crate::daemon::{BOOT, Workspace, inbox, notice};
+use crate::daemon::{BOOT, Workspace, inbox, make_fifo, notice};
 
 fn open(workspace: &Workspace) -> Result<Spool, SpoolError> {
     open_on(workspace, &Arc::new(FaultyDisk::new(BOOT)))
@@ -368,17 +368,16 @@ fn an_onlooker_keeps_nobody_out_and_other_users_cannot_hold_the_lock() {
 
 #[test]
 fn a_pipe_in_the_place_of_the_lock_is_not_waited_for() {
-    use rustix::fs::{CWD, FileType, Mode};
     let workspace = written();
     let path = workspace.path(".settled/lock");
     std::fs::remove_file(&path).expect("the lock");
-    rustix::fs::mknodat(CWD, &path, FileType::Fifo, Mode::RWXU, 0).expect("a pipe");
+    make_fifo(&path);
     // If it were waited for, this test would end by its writer, and not by the assertion.
     let (root, (say, said)) = (workspace.root().to_owned(), std::sync::mpsc::channel());
     let asked = std::thread::spawn(move || say.send(spool::is_served(&root)));
     let answer = said.recv_timeout(std::time::Duration::from_secs(10));
     let mode = rustix::fs::OFlags::RDWR | rustix::fs::OFlags::NONBLOCK;
-    drop(rustix::fs::open(&path, mode, Mode::empty()).expect("a writer"));
+    drop(rustix::fs::open(&path, mode, rustix::fs::Mode::empty()).expect("a writer"));
     asked.join().expect("no panic").expect("a listener");
     assert_eq!(
         answer,

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use spool::{FaultyDisk, Now, PacketRead, Spool};
 
-use crate::daemon::{BOOT, LATER, Workspace, name};
+use crate::daemon::{BOOT, LATER, Workspace, make_fifo, name};
 
 fn read(workspace: &Workspace, path: &str, limit: u64) -> PacketRead {
     read_at(workspace, path, limit, LATER)
@@ -244,14 +244,7 @@ fn no_path_leads_out_of_the_workspace_or_into_what_is_ours() {
 fn what_is_neither_a_file_nor_readable_blocks_nobody() {
     let workspace = Workspace::new(&["codex"]);
     let fifo = workspace.path("packets/findings/fifo.yaml");
-    rustix::fs::mknodat(
-        rustix::fs::CWD,
-        &fifo,
-        rustix::fs::FileType::Fifo,
-        0o644.into(),
-        0,
-    )
-    .expect("a FIFO");
+    make_fifo(&fifo);
     std::os::unix::net::UnixListener::bind(workspace.path("packets/findings/socket.yaml"))
         .expect("a socket");
     for file in ["fifo.yaml", "socket.yaml"] {
@@ -336,12 +329,9 @@ fn a_packet_with_a_second_name_is_not_read_until_that_is_gone() {
 #[test]
 fn what_is_no_regular_file_is_not_even_opened() {
     let workspace = Workspace::new(&["codex"]);
-    let fifo = std::process::Command::new("mkfifo")
-        .arg(workspace.path(PACKET))
-        .status();
-    assert!(fifo.is_ok_and(|status| status.success()));
-    // Somebody who opens the other end waits until this one is opened.
     let at = workspace.path(PACKET);
+    make_fifo(&at);
+    // Somebody who opens the other end waits until this one is opened.
     let other_end = std::thread::spawn({
         let at = at.clone();
         move || std::fs::File::options().write(true).open(at).map(drop)

@@ -324,13 +324,14 @@ mod tests {
         const INSIDE: &str = "SETTLED_TEST_IN_NAMESPACE";
         if std::env::var_os(INSIDE).is_none() {
             let name = std::thread::current().name().map(str::to_owned);
-            let status = std::process::Command::new("unshare")
+            let inside = std::process::Command::new("unshare")
                 .args(["--user", "--map-root-user"])
                 .arg(std::env::current_exe().expect("this program"))
                 .args(["--exact", &name.expect("the test's name")])
                 .env(INSIDE, "1")
-                .status();
-            assert!(status.expect("unshare").success());
+                .output();
+            let inside = inside.expect("unshare");
+            assert!(inside.status.success(), "{inside:?}");
             return;
         }
         std::fs::write(LIMIT, "1").expect("a limit");

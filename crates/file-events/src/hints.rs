@@ -47,7 +47,8 @@ pub(crate) struct Hints {
     last: PathBuf,
     /// Directories whose hints were dropped.
     lost: HashSet<PathBuf>,
-    watched: HashMap<PathBuf, Identity>,
+    /// The directories that were watched last; one whose watch has ended has no identity.
+    watched: HashMap<PathBuf, Option<Identity>>,
     throttled: HashSet<PathBuf>,
     sweep: bool,
 }
@@ -67,8 +68,9 @@ impl Hints {
             self.forget(directory);
             return false;
         };
-        let before = self.watched.insert(directory.to_owned(), identity);
-        before != Some(identity)
+        let now = Some(identity);
+        let before = self.watched.insert(directory.to_owned(), now);
+        before != Some(now)
     }
 
     /// Notes that the directory is not watched.
@@ -76,9 +78,10 @@ impl Hints {
         self.watched.remove(directory);
     }
 
-    /// Notes that no other directory is watched.
-    pub(crate) fn retain(&mut self, is_kept: &dyn Fn(&Path) -> bool) {
-        self.watched.retain(|directory, _| is_kept(directory));
+    /// Forgets every other directory, and returns these.
+    pub(crate) fn retain(&mut self, is_kept: &dyn Fn(&Path) -> bool) -> Vec<PathBuf> {
+        let others = self.watched.extract_if(|directory, _| !is_kept(directory));
+        others.map(|(directory, _)| directory).collect()
     }
 
     /// Notes that events were lost.
@@ -89,10 +92,10 @@ impl Hints {
 
     /// Notes that the watch ended with its directory, even if another one has its name and number by now.
     pub(crate) fn note_end(&mut self, directory: &Path) -> News {
-        if self.watched.remove(directory).is_none() {
-            return News::Waits;
+        match self.watched.get_mut(directory).and_then(Option::take) {
+            Some(_) => self.lost_events(),
+            None => News::Waits,
         }
-        self.lost_events()
     }
 
     /// Notes that files of a directory were finished.
@@ -324,9 +327,11 @@ mod tests {
             hints.is_new(Path::new("/o"), identity),
             "it is watched again"
         );
-        hints.retain(&|_| true);
+        assert!(hints.retain(&|_| true).is_empty());
         assert!(!hints.is_new(Path::new("/o"), identity));
-        hints.retain(&|_| false);
+        assert_eq!(hints.note_end(Path::new("/o")), News::Wakes);
+        let forgotten = hints.retain(&|_| false);
+        assert_eq!(forgotten, [PathBuf::from("/o")], "also if its watch ended");
         assert!(hints.is_new(Path::new("/o"), identity), "it was forgotten");
     }
 }

@@ -100,9 +100,11 @@ impl Watch {
     /// Forgets every other directory: one that was renamed and has its old path again is then watched again.
     pub fn retain(&mut self, is_kept: impl Fn(&Path) -> bool) {
         self.unwatched.retain(|directory| is_kept(directory));
-        self.collector.hints().retain(&is_kept);
+        let forgotten = self.collector.hints().retain(&is_kept);
         if let Some(queue) = &mut self.queue {
-            queue.retain(&is_kept);
+            for directory in forgotten {
+                queue.forget(&directory);
+            }
         }
     }
 

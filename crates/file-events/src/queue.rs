@@ -34,7 +34,7 @@ mod linux {
     const PAUSE_MAX: Duration = Duration::from_micros(300);
 
     /// The events of finished files. Those of opened files are left out, because an agent that only reads its files would fill
-    /// the queue; so are writes, of which a program makes a million a second.
+    /// the queue. Writes are left out because a program makes a million of them a second.
     const EVENTS: WatchMask = WatchMask::CLOSE_WRITE
         .union(WatchMask::MOVED_TO)
         .union(WatchMask::ONLYDIR)
@@ -79,15 +79,6 @@ mod linux {
             lock(&self.directories).insert(watch, directory.to_owned());
             self.watched.insert(directory.to_owned(), descriptor);
             Ok(())
-        }
-
-        /// Ends the watches of all other directories.
-        pub(crate) fn retain(&mut self, is_kept: &dyn Fn(&Path) -> bool) {
-            let watched = self.watched.keys();
-            let others = watched.filter(|directory| !is_kept(directory)).cloned();
-            for directory in Vec::from_iter(others) {
-                self.forget(&directory);
-            }
         }
 
         /// Ends the watch of a directory that is not at this path any more.
@@ -190,8 +181,7 @@ mod linux {
 /// The tests try it on Linux as well.
 #[cfg(any(test, not(target_os = "linux")))]
 mod other {
-    use std::collections::HashSet;
-    use std::path::{Path, PathBuf};
+    use std::path::Path;
     use std::sync::Arc;
 
     use notify::event::{AccessKind, AccessMode, EventKind, ModifyKind, RemoveKind, RenameMode};
@@ -201,10 +191,7 @@ mod other {
     use crate::hints::{Hints, News};
 
     /// A watcher with a thread of its own.
-    pub(crate) struct Queue {
-        watcher: RecommendedWatcher,
-        watched: HashSet<PathBuf>,
-    }
+    pub(crate) struct Queue(RecommendedWatcher);
 
     impl Queue {
         pub(crate) fn start(collector: &Arc<Collector>) -> Result<Self, Error> {
@@ -215,31 +202,17 @@ mod other {
                     Ok(_) | Err(_) => hints.lost_events(),
                 });
             };
-            let watcher = RecommendedWatcher::new(note, Config::default())?;
-            let watched = HashSet::new();
-            Ok(Self { watcher, watched })
+            RecommendedWatcher::new(note, Config::default()).map(Self)
         }
 
         pub(crate) fn watch(&mut self, directory: &Path) -> Result<(), Error> {
             self.forget(directory);
-            self.watcher.watch(directory, RecursiveMode::NonRecursive)?;
-            self.watched.insert(directory.to_owned());
-            Ok(())
-        }
-
-        pub(crate) fn retain(&mut self, is_kept: &dyn Fn(&Path) -> bool) {
-            let watched = self.watched.iter();
-            let others = watched.filter(|directory| !is_kept(directory)).cloned();
-            for directory in Vec::from_iter(others) {
-                self.forget(&directory);
-            }
+            self.0.watch(directory, RecursiveMode::NonRecursive)
         }
 
         pub(crate) fn forget(&mut self, directory: &Path) {
-            if self.watched.remove(directory) {
-                // One that was removed is not watched, so an error here is harmless.
-                let _ = self.watcher.unwatch(directory);
-            }
+            // Usually it is not watched, so an error here is harmless.
+            let _ = self.0.unwatch(directory);
         }
     }
 
@@ -263,6 +236,7 @@ mod other {
 
     #[cfg(test)]
     mod tests {
+        use std::collections::HashSet;
         use std::ffi::OsString;
 
         use tokio::runtime::Builder;
@@ -316,8 +290,6 @@ mod other {
             runtime.block_on(collector.wakeup.notified());
             let seen = collector.hints().take(1, HashSet::new());
             assert_eq!(seen.hints, [(directory.path().into(), vec!["a".into()])]);
-            queue.retain(&|_| false);
-            assert!(queue.watched.is_empty());
         }
     }
 }

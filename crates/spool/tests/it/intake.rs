@@ -547,6 +547,27 @@ fn an_outbox_that_rests_is_left_alone_and_holds_up_no_other() {
 }
 
 #[test]
+fn after_32_looks_that_took_nothing_an_outbox_rests_and_stays_fruitless_meanwhile() {
+    let mut desk = Desk::new(&["ada", "bob"]);
+    for number in 0..40 {
+        desk.intake
+            .hint("ada", &name(&format!("gone-{number}.yaml")));
+    }
+    desk.write("bob/outbox/b.yaml", "text", -1_000);
+    desk.intake.hint("bob", &name("b.yaml"));
+    let left_at = |desk: &mut Desk, ms| (desk.take(at(ms)).len(), desk.intake.known("ada"));
+    assert_eq!(left_at(&mut desk, 0), (1, 8));
+    assert_eq!(desk.intake.next_wakeup(), Some(at(5).mono));
+    assert_eq!(left_at(&mut desk, 4), (0, 8));
+    let ada = || std::collections::BTreeSet::from(["ada".to_owned()]);
+    assert_eq!(desk.intake.take_fruitless(), ada());
+    assert_eq!(desk.intake.take_fruitless(), ada(), "it rests");
+    assert_eq!(left_at(&mut desk, 5), (0, 0));
+    assert_eq!(desk.intake.take_fruitless(), ada());
+    assert!(desk.intake.take_fruitless().is_empty());
+}
+
+#[test]
 fn a_look_is_fruitless_if_its_file_is_gone_or_young_or_has_to_wait() {
     let mut desk = Desk::new(&["ada", "bob", "claude", "gemini"]);
     let fruitless = |desk: &mut Desk| Vec::from_iter(desk.intake.take_fruitless());

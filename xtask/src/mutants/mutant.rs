@@ -181,6 +181,17 @@ mod tests {
         }
     }
 
+    #[test]
+    fn every_source_file_that_the_page_names_exists() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+        let page = std::fs::read_to_string(root.join("docs/mutants.md")).expect("the page");
+        let files = page.split('`').filter(|word| word.ends_with(".rs"));
+        let missing: Vec<&str> = files
+            .filter(|file| !root.join(file).is_file() && !root.join("crates").join(file).is_file())
+            .collect();
+        assert!(missing.is_empty(), "docs/mutants.md names {missing:?}");
+    }
+
     /// Adds the text of every source file below a folder, those of tests included.
     fn add_source(folder: &Path, source: &mut String) {
         for entry in std::fs::read_dir(folder).expect("a folder") {

@@ -16,6 +16,7 @@ use runner::folder;
 use runner::stream::cause::{Cause, ProgramFailure};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use spool::dirs;
 use toml_edit::DocumentMut;
 use workspace::config::{self, FILE};
 
@@ -43,9 +44,6 @@ const TOOLS: [&str; 4] = [
 
 /// The start of a message that the daemon makes from the output of an agent's command.
 const PRINTED: &str = "id: run-";
-
-/// The inbox that receives the answer.
-const INBOX: &str = "agents/doctor/inbox";
 
 /// How long a probe waits for what the daemon does next.
 struct Patience {
@@ -396,9 +394,9 @@ fn ask(
             // The packet with its findings may appear before the message, which says whether the tools were used.
             Some("approved" | "fixing")
                 if repeats(mailroom, &word)?
-                    && (!has_tools || has_file(mailroom, &[INBOX], "id: ")?) =>
+                    && (!has_tools || has_file(mailroom, &[&inbox()], "id: ")?) =>
             {
-                if has_tools && has_file(mailroom, &[INBOX], PRINTED)? {
+                if has_tools && has_file(mailroom, &[&inbox()], PRINTED)? {
                     return Ok(Err(ProbeFailure::WithoutTools));
                 }
                 return Ok(Ok(began.elapsed().as_secs()));
@@ -443,7 +441,13 @@ fn has_server(
 
 /// True if a message of the agent contains this word.
 fn repeats(mailroom: &Path, word: &str) -> std::io::Result<bool> {
-    has_file(mailroom, &[INBOX, "packets/findings"], word)
+    let packets = dirs::of_packets(dirs::FINDINGS);
+    has_file(mailroom, &[&inbox(), &packets], word)
+}
+
+/// The inbox that receives the answer.
+fn inbox() -> String {
+    dirs::of_agent(ASKER, dirs::INBOX)
 }
 
 /// True if a file in one of these folders contains this text.

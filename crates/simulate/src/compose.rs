@@ -1,12 +1,15 @@
 //! Composes the file that an agent would have written for a `send` step. Fills in what the step omits from the
 //! envelope, body and packet, so that a scenario states only what matters.
 
+use std::fmt::Display;
+
 use chrono::{DateTime, SecondsFormat, Utc};
 use message_schema::Schema;
 use message_schema::envelope::{HEAD, MessageType, ReviewKind};
 use message_schema::id::{AgentName, PrNumber};
 use message_schema::packet::FindingsPacket;
 use message_schema::yaml::{Content, Node};
+use spool::dirs;
 
 use super::format::Setup;
 use super::reader::{ParseError, Parsed, one_or_many, optional, text, value};
@@ -54,6 +57,11 @@ const OURS: [&str; 6] = [
     "without",
     "body",
 ];
+
+/// Returns the path of a packet of findings.
+pub(super) fn findings_path(name: impl Display) -> String {
+    format!("{}/{name}.yaml", dirs::of_packets(dirs::FINDINGS))
+}
 
 /// Writes the message of a step.
 pub(super) fn mail(step: &Node, context: &ComposeContext<'_>) -> Parsed<Mail> {
@@ -185,7 +193,7 @@ impl<'a> Writing<'a> {
     fn packet(&self) -> Parsed<Option<(String, PacketEntry)>> {
         let path = match value(self.step, "packet_path") {
             Some(node) => text(node)?.to_owned(),
-            None => format!("packets/findings/{}.yaml", self.context.number),
+            None => findings_path(self.context.number),
         };
         if let Some(node) = value(self.step, "packet_entry") {
             let laid = match text(node)?.trim() {
@@ -250,10 +258,7 @@ impl<'a> Writing<'a> {
                 ("diff_summary", "A fix.".to_owned()),
             ],
             Some(MessageType::Review(ReviewKind::Feedback)) => {
-                let path = packet.map_or_else(
-                    || "packets/findings/none.yaml".to_owned(),
-                    |(path, _)| path.clone(),
-                );
+                let path = packet.map_or_else(|| findings_path("none"), |(path, _)| path.clone());
                 vec![
                     ("findings_packet", path),
                     ("round", round()),

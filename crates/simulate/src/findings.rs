@@ -9,13 +9,10 @@ use message_schema::yaml::{Content, Field, Node};
 use review::{HandoffState, Hold, Origin, Thread, ThreadState};
 use validate_message::{PacketInput, Valid};
 
-use super::compose::{PacketEntry, blocking_count};
+use super::compose::{PacketEntry, blocking_count, findings_path};
 use super::facts::{self, Fact};
 use super::reader::{ParseError, Parsed, optional, text, value};
 use super::yaml::Writer;
-
-/// The path given to composed packets.
-const PATH: &str = "packets/findings/1.yaml";
 
 /// Fields of a finding that the scenario omits, with the values filled in.
 pub(super) type Filled = Vec<(&'static str, String)>;
@@ -80,7 +77,8 @@ pub(super) fn opened(node: &Node) -> Parsed<(&[Field], Filled)> {
 /// Checks a packet as part of a feedback message.
 pub(super) fn check(packet: &str) -> Result<FindingsPacket, Vec<Fact>> {
     let count = blocking_count(Some(&PacketEntry::Text(packet.to_owned())));
-    let body = format!("findings_packet: {PATH}\nround: 1\nblocking_count: {count}\n");
+    let path = findings_path(1);
+    let body = format!("findings_packet: {path}\nround: 1\nblocking_count: {count}\n");
     let valid = check_message("review_feedback", &body, Some(packet))?;
     let packet = valid
         .findings()

@@ -13,7 +13,7 @@ use review::{
     PairEvent, Phase, Policy, ReviewKey, ReviewStep, RunState, Signal, Thread,
 };
 
-use super::compose::packet_text;
+use super::compose::{findings_path, packet_text};
 use super::facts::{self, Fact};
 use super::findings::{self, FindingDraft};
 use super::format::{PairSetup, Setup};
@@ -134,7 +134,7 @@ impl ThreadsProfile {
             }
         }
         if packet.is_some() && !has("findings_packet") {
-            body.plain("findings_packet", "packets/findings/1.yaml");
+            body.plain("findings_packet", &findings_path(1));
         }
         given
             .map_or(&[][..], Node::fields)

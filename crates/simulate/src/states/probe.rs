@@ -8,6 +8,7 @@ use review::{
     Act, ContentDigest, Event, EventRecord, Judgement, PersonsDecision, Policy, Posted, PullAction,
     PullEvent, ReportedEvent, Review, State, Which,
 };
+use spool::dirs;
 use validate_message::PacketInput;
 
 macro_rules! listed {
@@ -358,15 +359,19 @@ fn request(more: &str) -> (&'static str, &'static str, String) {
 
 fn feedback(round: u32, packet: &str) -> (&'static str, &'static str, String) {
     let count = u8::from(!packet.is_empty());
+    let folder = dirs::of_packets(dirs::FINDINGS);
     let body = format!(
-        "  findings_packet: packets/findings/f.yaml\n  round: {round}\n  blocking_count: {count}\n"
+        "  findings_packet: {folder}/f.yaml\n  round: {round}\n  blocking_count: {count}\n"
     );
     ("codex", "review_feedback", body)
 }
 
 fn lgtm() -> (&'static str, &'static str, String) {
-    let body = "  quality_gate_result: pass\n  merge_ready: true\n  findings_packet: packets/findings/f.yaml\n";
-    ("codex", "review_lgtm", body.to_owned())
+    let folder = dirs::of_packets(dirs::FINDINGS);
+    let body = format!(
+        "  quality_gate_result: pass\n  merge_ready: true\n  findings_packet: {folder}/f.yaml\n"
+    );
+    ("codex", "review_lgtm", body)
 }
 
 fn addressed(round: u32) -> (&'static str, &'static str, String) {

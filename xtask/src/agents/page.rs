@@ -52,7 +52,7 @@ pub(super) fn page(done: &[Played], measured: &Figures) -> String {
         page += &format!("- {repeated}");
     }
     page += "\n## The set-ups\n\n[runner.md](runner.md#placeholders) explains the placeholders. Start with `command`.\n\
-             What an author of `settled pair` can and cannot do with these lines is in [pair.md](pair.md#what-an-author-may-do).\n";
+             What an author of `settled pair` can and cannot do with these lines is in [pair.md](pair.md#permissions-of-an-author).\n";
     for program in Program::ALL {
         let path = format!("crates/setup/src/programs/{}.toml", program.word());
         let text = read(repository().join(path));

@@ -5,8 +5,9 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use super::figures::{Result, quantile};
 use super::ground::Ground;
-use super::{Result, idle, quantile, raw, room};
+use super::{idle, raw, room};
 
 /// The number of agents at first, and the number added later.
 const AGENTS: usize = 10_000;

@@ -4,8 +4,9 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
+use super::figures::{Result, quantile};
 use super::ground::Ground;
-use super::{Result, quantile, room};
+use super::room;
 
 /// The number of times each command runs.
 const TIMES: usize = 500;

@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use super::Result;
+use super::figures::Result;
 
 /// The size of the image in MiB; it is sparse.
 const IMAGE_MIB: u64 = 8_192;

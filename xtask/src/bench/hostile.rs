@@ -7,7 +7,7 @@ use settled_tests::hostile::{self, Hostile, Room};
 use validate_message::fix::fix;
 use validate_message::fmt::format;
 
-use super::{Result, quantile};
+use super::figures::{Result, quantile};
 
 /// Counts allocations; only this module of the program needs it.
 #[global_allocator]

@@ -15,8 +15,9 @@ use async_nats::jetstream::{Context, ErrorCode};
 use rustix::process::{Pid, Signal, kill_process};
 use settled_tests::broker::Broker;
 
+use super::figures::{Result, quantile};
 use super::ground::Ground;
-use super::{Result, idle, quantile, room};
+use super::{idle, room};
 
 /// The time for which the bare client appends, before and after.
 const BARE: Duration = Duration::from_secs(8);

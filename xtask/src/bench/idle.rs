@@ -6,8 +6,9 @@ use std::time::{Duration, Instant};
 use nix::time::ClockId;
 use nix::unistd::Pid;
 
+use super::figures::Result;
 use super::ground::Ground;
-use super::{Result, room};
+use super::room;
 
 /// The number of reviews whose request nobody has taken.
 const UNTAKEN: usize = 2_000;

@@ -5,8 +5,9 @@ use std::fs::{File, OpenOptions};
 use std::io::Write as _;
 use std::time::{Duration, Instant};
 
+use super::figures::{Result, quantile};
 use super::ground::Ground;
-use super::{Result, quantile, raw, room};
+use super::{raw, room};
 
 const MESSAGES: usize = 1_000;
 const PAUSE: Duration = Duration::from_millis(5);

@@ -8,7 +8,8 @@ use std::path::Path;
 
 use sha2::{Digest as _, Sha256};
 
-use super::{Result, room};
+use super::figures::Result;
+use super::room;
 
 /// The pull request of the repeated review; all numbers have as many digits.
 const FIRST_PR: usize = 4_200_000;

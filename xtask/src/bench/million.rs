@@ -6,8 +6,9 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
+use super::figures::{Result, quantile};
 use super::ground::Ground;
-use super::{Result, idle, long_ledger, quantile, room};
+use super::{idle, long_ledger, room};
 
 /// The number of times each command runs.
 const TIMES: usize = 50;

@@ -3,6 +3,7 @@
 
 mod agents;
 mod asks;
+mod figures;
 mod ground;
 mod hostile;
 mod hosts;
@@ -25,10 +26,9 @@ mod waiting;
 
 use std::path::PathBuf;
 
+use figures::Result;
 use ground::Ground;
 pub(crate) use validate::measure;
-
-pub(crate) type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
 
 /// The names of the measurements.
 const NAMES: [&str; 18] = [
@@ -191,18 +191,4 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     } else {
         Err(over.join("; ").into())
     }
-}
-
-/// Returns a quantile of the values, which it sorts: 0.5 is the median.
-pub(crate) fn quantile(values: &mut [f64], share: f64) -> f64 {
-    values.sort_by(f64::total_cmp);
-    let last = values.len().saturating_sub(1);
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        clippy::cast_precision_loss,
-        reason = "an index"
-    )]
-    let index = (last as f64 * share).round() as usize;
-    values[index]
 }

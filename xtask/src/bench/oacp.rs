@@ -13,8 +13,9 @@ use std::time::{Duration, Instant};
 
 use settled_tests::peer::{self, VERSION};
 
+use super::figures::Result;
 use super::ground::Ground;
-use super::{Result, room};
+use super::room;
 
 /// The number of concurrent writers.
 const WRITERS: usize = 4;

@@ -3,10 +3,10 @@
 
 use std::path::Path;
 
+use super::figures::{Result, quantile};
 use super::ground::Ground;
 use super::room::{self, Kind};
 use super::validate::{Cost, cost};
-use super::{Result, quantile};
 
 const PAIRS: usize = 10;
 

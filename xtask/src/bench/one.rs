@@ -3,9 +3,10 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use super::figures::{Result, quantile};
 use super::ground::Ground;
 use super::room::Kind;
-use super::{Result, quantile, raw, room};
+use super::{raw, room};
 
 const MESSAGES: usize = 1_000;
 

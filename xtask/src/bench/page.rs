@@ -6,8 +6,9 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Instant;
 
+use super::figures::{Result, quantile};
 use super::ground::Ground;
-use super::{Result, quantile, room};
+use super::room;
 
 /// The number of reviews that wait for a person.
 const REVIEWS: usize = 1_000;

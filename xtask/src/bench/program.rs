@@ -8,8 +8,9 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 
+use super::figures::{Result, quantile};
 use super::ground::{self, Ground};
-use super::{Result, quantile, room};
+use super::room;
 
 /// The number of starts of each; the median counts.
 const STARTS: usize = 50;

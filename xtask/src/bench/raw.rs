@@ -5,7 +5,7 @@ use std::io::Write as _;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use super::Result;
+use super::figures::Result;
 
 /// Appends and syncs each message separately; returns messages per second.
 pub(crate) fn append_and_sync(dir: &Path, bytes: &[u8], count: u32) -> Result<f64> {

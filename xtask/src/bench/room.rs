@@ -7,7 +7,8 @@ use std::process::{Child, Command, Stdio};
 use rustix::process::{Pid, Signal, kill_process};
 use settled_tests::binaries;
 
-use super::{Result, ground};
+use super::figures::Result;
+use super::ground;
 
 /// The observer's pause between two scans of an inbox. Without a pause it would take a core from the daemon that it
 /// observes, and measure the scheduler.

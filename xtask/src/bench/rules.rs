@@ -9,7 +9,7 @@ use message_schema::id::AgentName;
 use review::{ContentDigest, Policy, Posted, State};
 use validate_message::{PacketInput, Valid};
 
-use super::Result;
+use super::figures::Result;
 
 /// The number of measured rounds; each takes four messages of one open review.
 const PLAYED: usize = 2_500;

@@ -1,8 +1,9 @@
 //! Starting on a large ledger: from the start of the process to the open mailroom.
 use std::time::Instant;
 
+use super::figures::Result;
 use super::ground::Ground;
-use super::{Result, idle, room};
+use super::{idle, room};
 
 /// The messages per batch, so that the outbox stays small.
 const PORTION: usize = 10_000;

@@ -4,9 +4,10 @@
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
+use super::figures::{Result, quantile};
 use super::ground::Ground;
 use super::room::Kind;
-use super::{Result, quantile, raw, room};
+use super::{raw, room};
 
 const ROUNDS: usize = 3;
 const RAW: u32 = 2_000;

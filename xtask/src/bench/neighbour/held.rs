@@ -2,8 +2,9 @@
 
 use settled_tests::crowd::{self, DEADLINE_MS_MAX, ORDER_MS_MAX, TAKE_MS_MAX, Waits};
 
+use super::super::figures::Result;
 use super::super::ground::Ground;
-use super::super::{Result, idle, room};
+use super::super::{idle, room};
 
 /// The numbers of files.
 const CROWDS: [usize; 3] = [2_000, 8_000, 14_000];

@@ -13,8 +13,9 @@ use std::time::{Duration, Instant};
 
 use settled_tests::{hostile, seed};
 
+use super::figures::{Result, quantile};
 use super::ground::Ground;
-use super::{Result, quantile, raw, room};
+use super::{raw, room};
 use noise::{Make, NOISES, Noise};
 
 /// The agents: two that write to each other, an author, and its reviewer, the noisy one.

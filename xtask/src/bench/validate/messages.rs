@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::super::Result;
+use super::super::figures::Result;
 
 /// A broken message, and the position of its mistake.
 pub(super) struct Broken {

@@ -16,7 +16,8 @@ use nix::sys::resource::{UsageWho, getrusage};
 
 use settled_tests::hostile::Hostile;
 
-use super::{Result, ground, quantile, room};
+use super::figures::{Result, quantile};
+use super::{ground, room};
 use peers::{FASTEST, Peer};
 
 /// The number of checks of one file, and of many by the two tools that are compared; the median counts.

@@ -3,7 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use super::super::{Result, ground};
+use super::super::figures::Result;
+use super::super::ground;
 use settled_tests::binaries;
 
 /// One tool.

@@ -49,7 +49,8 @@ const EDGES: [(&str, &[&str]); 36] = [
     ("pair", &["daemon"]),
     ("screen", &["workspace"]),
     ("demo", &["workspace"]),
-    ("views", &["inspect", "mailbox", "screen"]),
+    // It words what serving ended with, for the two programs that serve.
+    ("views", &["inspect", "mailbox", "screen", "daemon"]),
     ("cockpit", &["inspect", "mailbox"]),
     ("notifier", &["workspace"]),
     // The live screen and the page are separate programs, because they need many crates.

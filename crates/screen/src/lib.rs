@@ -49,7 +49,7 @@ pub enum Tone {
 impl Tone {
     /// Returns the colour among the 256 that are the same in every theme. Each is half-way between black and white, so
     /// that it is readable on both; the sixteen named colours are not, yellow on white least of all.
-    fn colour(self) -> u8 {
+    pub fn colour(self) -> u8 {
         match self {
             Self::Alarm => 196,
             Self::Care => 130,

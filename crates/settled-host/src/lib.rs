@@ -21,3 +21,6 @@ mod wire;
 
 pub use gitlog::{Git, is_missing, is_unresolved};
 pub use jetstream::JetStream;
+
+/// The bytes after which one call of `follow` returns the batches it has.
+const GIVEN_BYTES_MAX: usize = 4 * 1024 * 1024;

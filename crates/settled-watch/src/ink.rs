@@ -3,6 +3,7 @@
 use message_schema::line::escaped;
 use ratatui::style::{Color, Modifier, Style};
 use ratatui::text::{Line, Span};
+use screen::Tone;
 
 /// The most characters of a text before it is escaped; nobody reads more on a screen.
 const SHOWN_MAX: usize = 2_000;
@@ -43,19 +44,19 @@ impl Theme {
         }
     }
 
-    /// The colours are those of `screen`, half-way between black and white, and so readable on both.
+    /// The style of a text: the colours are those of `screen`.
     pub(crate) fn style(self, ink: Ink) -> Style {
-        let (colour, modifier) = match ink {
+        let (tone, modifier) = match ink {
             Ink::Plain => return Style::new(),
             Ink::Head => return Style::new().add_modifier(Modifier::BOLD),
-            Ink::Alarm => (196, Modifier::BOLD),
-            Ink::Care => (130, Modifier::empty()),
-            Ink::Well => (28, Modifier::empty()),
-            Ink::Aside => (243, Modifier::empty()),
+            Ink::Alarm => (Tone::Alarm, Modifier::BOLD),
+            Ink::Care => (Tone::Care, Modifier::empty()),
+            Ink::Well => (Tone::Well, Modifier::empty()),
+            Ink::Aside => (Tone::Aside, Modifier::empty()),
         };
         let style = Style::new().add_modifier(modifier);
         if self.has_colours {
-            style.fg(Color::Indexed(colour))
+            style.fg(Color::Indexed(tone.colour()))
         } else {
             style
         }

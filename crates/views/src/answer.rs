@@ -1,10 +1,12 @@
 //! The output of a command: text for people, and for programs one envelope that all commands share.
 
 use std::borrow::Cow;
+use std::io::Write;
 
 use message_schema::line::{escaped, escaped_in_json};
 use serde::Serialize;
 
+use crate::exit::Exit;
 use crate::failure::Failure;
 use screen::Screen;
 
@@ -157,6 +159,26 @@ pub fn failure(failure: &Failure) -> String {
     pretty(&document(failure))
 }
 
+/// Returns a failure for people, as this program or command reports it, with the commands that come next.
+pub fn complaint(program: &str, failure: &Failure) -> String {
+    // A message may have several lines, each with text of others.
+    let lines: Vec<String> = failure.message.lines().map(escaped).collect();
+    let mut text = format!("{program}: {}\n", lines.join("\n"));
+    for next in &failure.next {
+        text += &format!("  try: {}\n", escaped(&next.run));
+    }
+    text
+}
+
+/// Writes an answer to standard output; a closed pipe ends the command quietly.
+pub fn write(output: &mut impl Write, text: &str) -> Result<(), Failure> {
+    let written = output.write_all(text.as_bytes());
+    match written.map_err(|error| Failure::new(Exit::Failed, &error)) {
+        Err(failure) if !failure.is_broken_pipe => Err(failure),
+        Ok(()) | Err(_) => Ok(()),
+    }
+}
+
 fn document(failure: &Failure) -> JsonDocument<'_, serde_json::Value> {
     JsonDocument {
         schema_version: SCHEMA_VERSION,
@@ -182,7 +204,6 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::exit::Exit;
 
     /// An answer whose every line fits the narrowest screen, with characters that could reorder or break a line.
     fn answer() -> CommandOutput<Value> {

@@ -1,8 +1,13 @@
-//! The reasons why a daemon cannot go on, sorted by who has to act.
+//! What serving ended with: the reasons why a daemon cannot go on, sorted by who has to act, and the tally of one pass.
 
 use std::io::ErrorKind;
+use std::path::Path;
 
+use daemon::mailroom::MailroomError;
+use daemon::serve::{DaemonError, Tally};
 use spool::{SpoolError, dirs};
+use workspace::config::ConfigError;
+use workspace::shell::quoted;
 
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -17,6 +22,57 @@ pub fn of_spool(
     let failure = Failure::new(exit, error);
     let message = format!("{}{more}", failure.message);
     Failure { message, ..failure }.next(format!("{next} {root}"))
+}
+
+/// Makes the failure for a daemon that cannot go on; `root` is the workspace.
+pub fn of_daemon(error: &DaemonError, root: &Path) -> Failure {
+    let root = quoted(root.as_os_str());
+    match error {
+        DaemonError::Mailroom(MailroomError::Spool(spool)) => of_spool(error, spool, &root),
+        DaemonError::Mailroom(MailroomError::NotTheDaemon { owner, .. }) => {
+            Failure::new(Exit::Identity, error).next(format!(
+                "setpriv --reuid={owner} --clear-groups settled serve {root}"
+            ))
+        }
+        DaemonError::Mailroom(
+            MailroomError::Config(ConfigError::Invalid { .. })
+            | MailroomError::Shared { .. }
+            | MailroomError::OtherPolicy,
+        ) => Failure::new(Exit::Usage, error),
+        DaemonError::Metrics(_) => Failure::new(Exit::Temporary, error),
+        DaemonError::Mailroom(MailroomError::Config(ConfigError::Unreadable { .. }))
+        | DaemonError::Setup(_) => {
+            Failure::new(Exit::Failed, error).next(format!("settled serve {root}"))
+        }
+    }
+}
+
+/// Returns the line about what `serve --once` judged, for people.
+pub fn judged(tally: &Tally) -> String {
+    format!(
+        "{} accepted, {} refused, {} duplicates\n",
+        tally.accepted, tally.refused, tally.duplicates
+    )
+}
+
+/// Returns the exit code of `serve --once`, or the failure if it left something to the next start.
+pub fn exit_of(tally: &Tally) -> Result<Exit, Failure> {
+    let Tally {
+        undelivered,
+        unread,
+        ..
+    } = tally;
+    if *undelivered > 0 || *unread > 0 {
+        let message = format!(
+            "could not deliver, archive or sync {undelivered} files, nor read {unread} files or directories; the log names them, and the next start does the rest"
+        );
+        return Err(Failure::plain(Exit::Temporary, message));
+    }
+    Ok(if tally.refused > 0 {
+        Exit::InvalidMessage
+    } else {
+        Exit::Ok
+    })
 }
 
 /// Returns the daemon's exit code for a failure of the spool (6 if another start would only fail again), an addition to
@@ -101,6 +157,44 @@ fn advice(error: &SpoolError) -> (Exit, &'static str, &'static str) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_daemon_that_has_to_run_as_another_user_says_as_which() {
+        let error = DaemonError::Mailroom(MailroomError::NotTheDaemon {
+            owner: 61_000,
+            found: 0,
+        });
+        let failure = of_daemon(&error, Path::new("mail room"));
+        assert_eq!(failure.exit, Exit::Identity);
+        assert_eq!(
+            failure.next[0].run,
+            "setpriv --reuid=61000 --clear-groups settled serve 'mail room'"
+        );
+    }
+
+    #[test]
+    fn what_is_left_to_the_next_start_weighs_more_than_what_was_refused() {
+        let tally = |refused, undelivered, unread| Tally {
+            accepted: 3,
+            refused,
+            duplicates: 1,
+            undelivered,
+            unread,
+        };
+        assert_eq!(exit_of(&tally(0, 0, 0)).expect("all done"), Exit::Ok);
+        assert_eq!(
+            exit_of(&tally(2, 0, 0)).expect("all done"),
+            Exit::InvalidMessage
+        );
+        for left in [tally(2, 1, 0), tally(0, 0, 1)] {
+            let failure = exit_of(&left).expect_err("something is left");
+            assert_eq!(failure.exit, Exit::Temporary);
+        }
+        assert_eq!(
+            judged(&tally(2, 0, 0)),
+            "3 accepted, 2 refused, 1 duplicates\n"
+        );
+    }
 
     #[test]
     fn a_daemon_of_another_user_is_not_permitted_and_need_not_start_again() {

@@ -18,7 +18,7 @@ use spool::log::{Appended, Head, Log, LogError, OnChange, Signed};
 
 use self::chain::Link;
 use self::command::{FAR, Store};
-use crate::wire;
+use crate::{GIVEN_BYTES_MAX, wire};
 
 /// The interval between two polls of the remote, and the shorter one for a remote that answers within `NEAR`. With `LATE`,
 /// that one lets a host that is cut off report it within 2 s. A forge takes longer to answer, and each poll costs it more.
@@ -41,9 +41,6 @@ const WAIT: Duration = Duration::from_millis(900);
 
 /// A caller that asks again within this time is still waiting for the poll that its first call asked for.
 const RETRY: Duration = Duration::from_millis(500);
-
-/// The bytes after which one call of `follow` returns the batches it has.
-const GIVEN_BYTES_MAX: usize = 4 * 1024 * 1024;
 
 /// A ledger on a ref.
 pub struct Git {

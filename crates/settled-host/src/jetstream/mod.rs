@@ -27,7 +27,7 @@ use self::link::{Found, Link, SendOutcome};
 use self::own_runtime::OwnRuntime;
 use self::pulse::Pulse;
 use self::reader::BatchReader;
-use crate::wire;
+use crate::{GIVEN_BYTES_MAX, wire};
 
 pub use self::found::{Founded, existing, found, too_old};
 pub use self::name::LedgerName;
@@ -51,9 +51,6 @@ const POLL_MS: u64 = 500;
 /// names.
 pub const MESSAGE_BYTES_ENOUGH: usize =
     (2 * MESSAGE_BYTES_MAX + 4 * PACKET_BYTES_MAX) as usize + 128 * 1024;
-
-/// The bytes after which one call of `follow` returns the batches it has.
-const GIVEN_BYTES_MAX: usize = 4 * 1024 * 1024;
 
 /// A ledger in JetStream. It has a thread of its own, and no call waits longer than two requests take.
 pub struct JetStream {

@@ -4,7 +4,6 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use message_schema::line::escaped;
 use serde::Serialize;
 use settled_host::is_missing;
 use settled_host::place::PlaceError;
@@ -70,30 +69,18 @@ impl HostContext {
         } else {
             answer.text(&said(&answer.data))
         };
-        print(&text)?;
+        answer::write(&mut std::io::stdout(), &text)?;
         Ok(Exit::Ok)
     }
 
     pub(super) fn complain(&self, failure: &Failure) {
         if self.is_json {
             // If nobody reads this, the exit code still tells.
-            let _ = print(&answer::failure(failure));
+            let _ = answer::write(&mut std::io::stdout(), &answer::failure(failure));
         }
-        let lines: Vec<String> = failure.message.lines().map(escaped).collect();
-        let mut text = format!("settled host: {}\n", lines.join("\n"));
-        for next in &failure.next {
-            text += &format!("  try: {}\n", escaped(&next.run));
-        }
-        // Nothing is left to do if standard error is closed too.
+        let text = answer::complaint("settled host", failure);
+        // If standard error is closed too, nothing is left to do.
         let _ = std::io::stderr().write_all(text.as_bytes());
-    }
-}
-
-pub(super) fn print(text: &str) -> Result<(), Failure> {
-    let written = std::io::stdout().write_all(text.as_bytes());
-    match written.map_err(|error| Failure::new(Exit::Failed, &error)) {
-        Err(failure) if !failure.is_broken_pipe => Err(failure),
-        Ok(()) | Err(_) => Ok(()),
     }
 }
 

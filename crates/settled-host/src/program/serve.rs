@@ -4,7 +4,7 @@ use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use daemon::mailroom::{MailroomError, Sharing, SharingState};
+use daemon::mailroom::{Sharing, SharingState};
 use daemon::serve::{self, DaemonError, ServeEnd, ServedOnce, Tally, Until};
 use logs::{self, LogFormat};
 use message_schema::id::AgentName;
@@ -13,10 +13,9 @@ use settled_host::place::HostDirectory;
 use views::answer::CommandOutput;
 use views::exit::Exit;
 use views::failure::Failure;
-use views::serving::of_spool;
+use views::serving::{self, of_daemon};
 use workspace::config::SharedLog;
 use workspace::directory;
-use workspace::shell::quoted;
 
 use super::{HostContext, member, of_place};
 
@@ -74,7 +73,7 @@ pub(super) fn run(args: &ServeArgs, context: &HostContext) -> Result<Exit, Failu
             Err(error) if is_lent(&error, left_at.map(|at| at.elapsed())) => {
                 thread::sleep(LOCK_PAUSE);
             }
-            Err(error) => return Err(failure(&error, root)),
+            Err(error) => return Err(of_daemon(&error, root)),
         }
     }
 }
@@ -117,67 +116,36 @@ fn once(
         tally,
         sharing_state,
         has_other_homes,
-    } = served.map_err(|error| failure(&error, root))?;
+    } = served.map_err(|error| of_daemon(&error, root))?;
     let tally = before.then(tally);
     *before = tally;
-    let left = match sharing_state {
+    let done = match sharing_state {
         SharingState::InStep if has_other_homes => return Ok(None),
-        SharingState::InStep if tally.undelivered > 0 || tally.unread > 0 => Some((
-            Exit::Temporary,
-            format!(
-                "could not deliver, archive or sync {} files, nor read {} files or directories; the log names them, and the next start does the rest",
-                tally.undelivered, tally.unread
-            ),
-        )),
-        SharingState::InStep => None,
-        SharingState::Waiting { why, .. } => Some((
+        SharingState::InStep => serving::exit_of(&tally),
+        SharingState::Waiting { why, .. } => Err(Failure::plain(
             Exit::Temporary,
             format!(
                 "the shared ledger gave no answer: {}; nothing is lost, run this again",
                 escaped(&why)
             ),
         )),
-        SharingState::Frozen { seq, why } => Some((
+        SharingState::Frozen { seq, why } => Err(Failure::plain(
             Exit::ActionRequired,
             format!(
                 "frozen at record {seq} of the shared ledger: {}",
                 escaped(&why)
             ),
         )),
-        SharingState::Outdated { why } => Some((Exit::ActionRequired, escaped(&why))),
+        SharingState::Outdated { why } => Err(Failure::plain(Exit::ActionRequired, escaped(&why))),
     };
-    if let Some((exit, message)) = left {
-        return Err(Failure::plain(exit, message)
-            .data(&tally)
-            .next(context.command("status")));
-    }
-    context.say(&CommandOutput::new(tally), |tally| {
-        format!(
-            "{} accepted, {} refused, {} duplicates\n",
-            tally.accepted, tally.refused, tally.duplicates
-        )
-    })?;
-    Ok(Some(if tally.refused > 0 {
-        Exit::InvalidMessage
-    } else {
-        Exit::Ok
-    }))
-}
-
-fn failure(error: &DaemonError, root: &Path) -> Failure {
-    let exit = match error {
-        DaemonError::Mailroom(MailroomError::Spool(spool)) => {
-            return of_spool(error, spool, &quoted(root.as_os_str()));
-        }
-        DaemonError::Metrics(_) => Exit::Temporary,
-        DaemonError::Mailroom(MailroomError::Config(_)) => Exit::Usage,
-        DaemonError::Mailroom(_) | DaemonError::Setup(_) => Exit::Failed,
-    };
-    Failure::new(exit, error)
+    let exit = done.map_err(|failure| failure.data(&tally).next(context.command("status")))?;
+    context.say(&CommandOutput::new(tally), serving::judged)?;
+    Ok(Some(exit))
 }
 
 #[cfg(test)]
 mod tests {
+    use daemon::mailroom::MailroomError;
     use spool::SpoolError;
 
     use super::*;

@@ -11,10 +11,11 @@ use spool::{Agreement, Digest};
 use super::answer::{CommandOutput, print};
 use super::context::{Context, Root, quoted};
 use super::failure::Failure;
+use super::input;
 use super::person::Signed;
-use super::{input, serve};
 use crate::exit::Exit;
 use views::ledger::LedgerView;
+use views::serving;
 
 /// Works with the ledger.
 #[derive(Debug, clap::Args)]
@@ -166,7 +167,7 @@ fn accept(args: &Accept, context: &Context) -> Result<Exit, Failure> {
     let root = context.workspace()?;
     let (by, reason) = args.signed.decided(root)?;
     let record = accept_ledger::accept(root, args.head, by, reason)
-        .map_err(|error| serve::failure(&error.into(), root))?;
+        .map_err(|error| serving::of_daemon(&error.into(), root))?;
     let head = args.head.to_string();
     let answer = CommandOutput::new(AcceptedView { record, head });
     context.say(&answer, |AcceptedView { record, head }| {

@@ -13,8 +13,8 @@ use review::{DeclinedEvent, Event, EventRecord, Which};
 use super::answer::CommandOutput;
 use super::context::{Context, quoted};
 use super::failure::Failure;
-use super::serve;
 use crate::exit::Exit;
+use views::serving;
 
 /// The review that a command is about.
 #[derive(Debug, clap::Args)]
@@ -78,7 +78,7 @@ pub(super) fn failure(error: &SubmitError, root: &Path) -> Failure {
             Failure::plain(Exit::Identity, message)
         }
         SubmitError::Unserved { file, error } => {
-            let failure = serve::failure(error, root);
+            let failure = serving::of_daemon(error, root);
             // An order that is not recorded yet is not lost, and the caller should know.
             let message = format!(
                 "{}; the order is accepted and waits as {}",

@@ -16,10 +16,11 @@ use workspace::shell;
 use super::answer::{CommandOutput, print};
 use super::context::Context;
 use super::failure::Failure;
-use super::{input, order, serve};
+use super::{input, order};
 use crate::exit::Exit;
 use ::pair::view::{Last, PairLine, Transcripts, said, transcript, works};
 use ::pair::{Driver, PairError, Progress, RecordedStep, Role, Stop, history};
+use views::serving;
 
 /// The interval at which the line of a running command is redrawn.
 const FRAME: Duration = Duration::from_secs(1);
@@ -227,7 +228,7 @@ fn failure(error: &PairError, root: &Path, context: &Context) -> Failure {
     let failed = |exit| Failure::new(exit, error);
     match error {
         PairError::Tell(error) => order::failure(error, root),
-        PairError::Serve(error) => serve::failure(error, root),
+        PairError::Serve(error) => serving::of_daemon(error, root),
         PairError::Declined { code, .. } => failed(Exit::Failed).code(code.as_str()),
         PairError::Unknown(_) | PairError::NoneOpen => {
             failed(Exit::NotFound).next(context.command("pair --transcript"))

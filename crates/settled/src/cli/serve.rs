@@ -2,19 +2,18 @@
 
 use std::path::Path;
 
-use daemon::mailroom::MailroomError;
-use daemon::serve::{self, DaemonError, Tally, Until};
+use daemon::serve::{self, Until};
 use logs::{self, LogFormat};
-use workspace::config::{Config, ConfigError};
+use workspace::config::Config;
 use workspace::directory;
 
 use super::answer::{CommandOutput, print};
-use super::context::{Context, Root, quoted};
+use super::context::{Context, Root};
 use super::failure::Failure;
 use super::host;
 use super::words::log_forms;
 use crate::exit::Exit;
-use views::serving::of_spool;
+use views::serving::{self, of_daemon};
 
 /// Serves a workspace.
 #[derive(Debug, clap::Args)]
@@ -98,7 +97,7 @@ fn foreground(root: &Path, until: Until, log: LogForm) -> Result<Exit, Failure> 
         until,
         |_| tracing::info!(root = %root.display(), "serving"),
     )
-    .map_err(|error| failure(&error, root))?;
+    .map_err(|error| of_daemon(&error, root))?;
     Ok(Exit::Ok)
 }
 
@@ -109,33 +108,19 @@ fn is_shared(root: &Path) -> bool {
 
 fn once(root: &Path, context: &Context) -> Result<Exit, Failure> {
     warn_of_strangers(root);
-    let tally = serve::serve_once(root).map_err(|error| failure(&error, root))?;
-    let said = format!(
-        "{} accepted, {} refused, {} duplicates\n",
-        tally.accepted, tally.refused, tally.duplicates
-    );
-    let Tally {
-        undelivered,
-        unread,
-        ..
-    } = tally;
-    if undelivered > 0 || unread > 0 {
-        let message = format!(
-            "could not deliver, archive or sync {undelivered} files, nor read {unread} files or directories; the log names them, and the next start does the rest"
-        );
-        if !context.json {
-            print(&said)?;
+    let tally = serve::serve_once(root).map_err(|error| of_daemon(&error, root))?;
+    let line = serving::judged(&tally);
+    let exit = match serving::exit_of(&tally) {
+        Ok(exit) => exit,
+        Err(failure) => {
+            if !context.json {
+                print(&line)?;
+            }
+            return Err(failure.data(&tally).next(context.command("status")));
         }
-        return Err(Failure::plain(Exit::Temporary, message)
-            .data(&tally)
-            .next(context.command("status")));
-    }
-    context.say(&CommandOutput::new(&tally), |_| said)?;
-    Ok(if tally.refused > 0 {
-        Exit::InvalidMessage
-    } else {
-        Exit::Ok
-    })
+    };
+    context.say(&CommandOutput::new(&tally), |_| line)?;
+    Ok(exit)
 }
 
 /// Warns of names in the config that belong to no agent of this workspace. The daemon reports what cannot be read.
@@ -143,29 +128,6 @@ fn warn_of_strangers(root: &Path) {
     if let (Ok(config), Ok(agents)) = (Config::load(root), directory::agents(root)) {
         for agent in config.strangers(&agents) {
             tracing::warn!(%agent, "settled.toml names an agent without a mailbox");
-        }
-    }
-}
-
-/// The failure to serve, classified by who has to act.
-pub(super) fn failure(error: &DaemonError, root: &Path) -> Failure {
-    let root_shown = quoted(root.as_os_str());
-    match error {
-        DaemonError::Mailroom(MailroomError::Spool(spool)) => of_spool(error, spool, &root_shown),
-        DaemonError::Mailroom(MailroomError::NotTheDaemon { owner, .. }) => {
-            Failure::new(Exit::Identity, error).next(format!(
-                "setpriv --reuid={owner} --clear-groups settled serve {root_shown}"
-            ))
-        }
-        DaemonError::Mailroom(
-            MailroomError::Config(ConfigError::Invalid { .. })
-            | MailroomError::Shared { .. }
-            | MailroomError::OtherPolicy,
-        ) => Failure::new(Exit::Usage, error),
-        DaemonError::Metrics(_) => Failure::new(Exit::Temporary, error),
-        DaemonError::Mailroom(MailroomError::Config(ConfigError::Unreadable { .. }))
-        | DaemonError::Setup(_) => {
-            Failure::new(Exit::Failed, error).next(format!("settled serve {root_shown}"))
         }
     }
 }

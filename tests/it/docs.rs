@@ -362,7 +362,7 @@ fn every_link_leads_somewhere() {
             };
             assert!(
                 target.exists(),
-                "{} links to {link}, which is not there",
+                "{} links to {link}, which does not exist",
                 name(&page)
             );
             if !anchor.is_empty() {

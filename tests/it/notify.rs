@@ -143,7 +143,7 @@ fn a_program_that_fails_is_tried_again() {
     escalate(&mailroom);
     wait::until("the second try", || told(&mailroom).len() == 1);
     assert!(
-        read(&notifier.1).contains("not told: `sh` ended with"),
+        read(&notifier.1).contains("cannot send the notice; will retry: `sh` ended with"),
         "{}",
         read(&notifier.1)
     );

@@ -94,10 +94,12 @@ fn print(report: &Report, seed: u64, seconds: f64) {
 /// The tested program, built like this one.
 fn settled() -> Result<PathBuf, String> {
     let tool = std::env::current_exe().map_err(|error| error.to_string())?;
-    let directory = tool.parent().ok_or("this program lies in no directory")?;
+    let directory = tool
+        .parent()
+        .ok_or("cannot find this program's directory")?;
     let target = directory
         .parent()
-        .ok_or("this program lies in no target directory")?;
+        .ok_or("cannot find the target directory of this program")?;
     let profile = match directory.file_name().and_then(|name| name.to_str()) {
         Some("debug") | None => "dev",
         Some(profile) => profile,

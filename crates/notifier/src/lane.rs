@@ -160,7 +160,7 @@ impl Lane {
         let channel = self.channel.word();
         match self.channel.send(&self.root, notice, now.at.to_utc()) {
             Ok(()) => {
-                tracing::info!(channel, id = notice.id, "told");
+                tracing::info!(channel, id = notice.id, "sent the notice");
                 sent(self);
                 self.failures = 0;
                 self.save()?;
@@ -171,7 +171,12 @@ impl Lane {
                 let again_s = longest.min(first << self.failures.min(20));
                 self.failures += 1;
                 self.next_try = now.mono + again_s * 1_000;
-                tracing::warn!(channel, id = notice.id, again_s, "not told: {error}");
+                tracing::warn!(
+                    channel,
+                    id = notice.id,
+                    again_s,
+                    "cannot send the notice; will retry: {error}"
+                );
                 Ok(false)
             }
         }

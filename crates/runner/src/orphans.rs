@@ -36,9 +36,12 @@ pub fn end(folder: &Folder, run: &str) {
         members
     };
     if !members().is_empty() {
-        tracing::warn!(run, "an agent of an earlier daemon still runs; it is ended");
+        tracing::warn!(run, "ending an agent that an earlier daemon left running");
         if !tree::end(members, None, GRACE) {
-            tracing::error!(run, "an agent of an earlier daemon cannot be ended");
+            tracing::error!(
+                run,
+                "cannot end an agent that an earlier daemon left running"
+            );
         }
     }
     if let Some(group) = group {

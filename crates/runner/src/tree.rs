@@ -80,7 +80,7 @@ impl Process {
 pub(crate) fn become_reaper() {
     #[cfg(target_os = "linux")]
     if let Err(error) = rustix::process::set_child_subreaper(Some(rustix::process::getpid())) {
-        tracing::warn!(%error, "processes that leave the tree of an agent cannot be kept below");
+        tracing::warn!(%error, "cannot adopt orphans; processes an agent detaches may be missed");
     }
 }
 

@@ -51,7 +51,7 @@ pub enum AccessError {
         what: String,
     },
     /// The address of a broker cannot be parsed.
-    #[error("{0:?} is no address of a broker, expected nats://HOST:PORT or tls://HOST:PORT")]
+    #[error("{0:?} is not a broker address, expected nats://HOST:PORT or tls://HOST:PORT")]
     NotAnAddress(String),
     /// An address contains a password.
     #[error(

@@ -61,7 +61,7 @@ pub enum PlaceError {
     },
     /// A path on this machine that does not exist.
     #[error(
-        "there is no git repository at {path}: write its path or URL right, or make one with `git init --bare {path}`",
+        "there is no git repository at {path}: correct the path or URL, or make one with `git init --bare {path}`",
         path = shell::quoted(path.as_os_str())
     )]
     NoRepository {

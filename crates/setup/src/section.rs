@@ -95,13 +95,13 @@ pub enum SectionError {
     #[error(transparent)]
     Config(#[from] ConfigError),
     /// The section would make the config invalid. Nothing was written.
-    #[error("cannot make a section of it: {message}")]
+    #[error("cannot write the agent's section: {message}")]
     Refused {
         /// The error and what would have been accepted.
         message: String,
     },
     /// The agent has another command.
-    #[error("{agent} has another command already: {command}")]
+    #[error("{agent} already has another command: {command}")]
     Other {
         /// The agent.
         agent: AgentName,

@@ -13,7 +13,7 @@ const MARK: &str = "# Written by `validate-message install-hook`; `--uninstall` 
 /// The hooks that git runs before a commit, and before the commit of a merge without conflicts.
 const HOOKS: [&str; 2] = ["pre-commit", "pre-merge-commit"];
 
-/// Where to install, or that it is to be taken out.
+/// Where to install the hook, or whether to remove it.
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// Remove the hook
@@ -132,10 +132,10 @@ fn uninstall(hooks: &[PathBuf]) -> Result<String, HookError> {
     let mut said = Vec::new();
     for (hook, present) in hooks.iter().zip(found) {
         match present {
-            None => said.push(format!("{} is not there", hook.display())),
+            None => said.push(format!("{} does not exist", hook.display())),
             Some(_) => {
                 std::fs::remove_file(hook).map_err(|error| HookError::Disk(hook.clone(), error))?;
-                said.push(format!("{} is taken out", hook.display()));
+                said.push(format!("{} is removed", hook.display()));
             }
         }
     }

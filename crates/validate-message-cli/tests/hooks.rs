@@ -36,7 +36,7 @@ fn a_hook_is_written_once_checks_each_commit_and_is_taken_out_again() {
     let program = program.to_str().expect("a path in UTF-8");
     let install = || hook(&repository, program, &[]);
     let uninstall = || hook(&repository, program, &["--uninstall"]);
-    assert_eq!(uninstall(), of_both("is not there"));
+    assert_eq!(uninstall(), of_both("does not exist"));
     assert_eq!(install(), of_both("checks the files of each commit"));
     assert_eq!(install(), of_both("already exists"));
 
@@ -49,7 +49,7 @@ fn a_hook_is_written_once_checks_each_commit_and_is_taken_out_again() {
     assert_eq!(code, Some(1), "{told}");
     assert!(told.contains("nonsense"), "{told}");
 
-    assert_eq!(uninstall(), of_both("is taken out"));
+    assert_eq!(uninstall(), of_both("is removed"));
     repository.git(&["commit", "--quiet", "-m", "x"]);
 }
 

@@ -136,7 +136,9 @@ fn a_budget_of_all_agents_asks_no_next_reviewer_and_a_higher_one_goes_on_at_once
     assert_eq!(problems[0]["kind"], "budget_used_up");
     let what = problems[0]["what"].as_str().expect("words");
     assert!(
-        what.starts_with("budget.per_day is used up: 1000 tokens, 0.75 USD today, so no command is started before "),
+        what.starts_with(
+            "budget.per_day is used up: 1000 tokens, 0.75 USD today, so no command starts before "
+        ),
         "{what}"
     );
     assert!(what.ends_with("T00:00:00Z"), "{what}");

@@ -177,7 +177,7 @@ pub fn orders(root: &Path, ids: &[&str]) -> Vec<String> {
     let left = visible(&root.join(".settled/orders"));
     wrong.extend(
         left.iter()
-            .map(|path| format!("the order {} still lies there", name_of(path))),
+            .map(|path| format!("the order {} is still there", name_of(path))),
     );
     wrong
 }
@@ -316,7 +316,7 @@ fn originals(case: &Case<'_>, records: &[Value], wrong: &mut Vec<String>) {
         }
         if agent.join("outbox").join(&message.file).exists() {
             wrong.push(format!(
-                "{} still lies in the outbox of {}",
+                "{} is still in the outbox of {}",
                 message.file, message.from
             ));
         }

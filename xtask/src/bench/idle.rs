@@ -28,7 +28,7 @@ pub(crate) fn run(ground: &Ground, seconds: u64) -> Result<()> {
     println!("idle daemon, two agents, {seconds} s        processor      resident memory");
     let root = ground.fresh("idle")?;
     room::init(&root)?;
-    let nothing = line("nothing lies about", &root, seconds)?;
+    let nothing = line("empty workspace", &root, seconds)?;
     for number in 1..=UNTAKEN {
         let path = root.join(format!("agents/claude/outbox/{number:06}.yaml"));
         std::fs::write(path, room::request(number))?;
@@ -54,7 +54,7 @@ pub(crate) fn run(ground: &Ground, seconds: u64) -> Result<()> {
     }
     let unread = line(&format!("{UNREAD} unread messages"), &root, seconds)?;
     println!(
-        "  to reach                               {PERCENT_MAX:>9.4} %        15.0 MiB, if nothing lies about\n"
+        "  to reach                               {PERCENT_MAX:>9.4} %        15.0 MiB, if the workspace is empty\n"
     );
     if [nothing, untaken, unread]
         .iter()

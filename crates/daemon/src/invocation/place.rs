@@ -121,7 +121,7 @@ impl CodePlace {
         };
         let found = match found {
             Err(error @ GitError::NotRun { .. }) if !is_in_repository(&workdir) => {
-                tracing::warn!(run = id, error = %chain(&error), "git cannot be asked for the commit under review");
+                tracing::warn!(run = id, error = %chain(&error), "cannot ask git for the commit under review");
                 None
             }
             found => found.map_err(|error| io::Error::other(chain(&error)))?,

@@ -178,11 +178,11 @@ impl Runner {
                 which: Which::at_work(key, reviewer),
                 failure: unavailable(used_up, None),
             };
-            tracing::warn!(review = %key, %reviewer, why = %used_up, "the next reviewer is asked");
+            tracing::warn!(review = %key, %reviewer, why = %used_up, "asking the next reviewer");
             return mailroom.record_run(&event, now).map(usize::from);
         }
         if self.day_turns_at.is_none() {
-            tracing::warn!(%reviewer, why = %used_up, until = %used_up.until, "no command is started before the next day");
+            tracing::warn!(%reviewer, why = %used_up, until = %used_up.until, "starting no command before the next UTC day");
         }
         self.day_turns_at = Some(used_up.until);
         Ok(0)

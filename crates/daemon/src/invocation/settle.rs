@@ -304,7 +304,7 @@ impl Settling {
                 tracing::warn!(%review, run, why, "a command failed; starting it again");
             }
             Some(next) => {
-                tracing::warn!(%review, run, why, %next, "a command failed; the next reviewer is asked");
+                tracing::warn!(%review, run, why, %next, "a command failed; asking the next reviewer");
             }
             None => tracing::warn!(%review, run, why, "a command failed; a person decides"),
         }

@@ -310,8 +310,8 @@ fn budget_used_up(
 ) -> Problem {
     let until = used_up.until.format("%Y-%m-%dT%H:%M:%SZ");
     let what = match agent {
-        Some(agent) => format!("{agent}: {used_up}, so its command is not started before {until}"),
-        None => format!("{used_up}, so no command is started before {until}"),
+        Some(agent) => format!("{agent}: {used_up}, so its command does not start before {until}"),
+        None => format!("{used_up}, so no command starts before {until}"),
     };
     Problem {
         kind: ProblemKind::BudgetUsedUp,

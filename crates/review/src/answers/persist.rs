@@ -56,9 +56,9 @@ enum StateLine<'a> {
     PairOfCommands(Cow<'a, PairId>, Box<Cow<'a, OpenPair>>),
 }
 
-/// A line that is no part of a state.
+/// A line that does not belong to a state.
 #[derive(Debug, thiserror::Error)]
-#[error("the line is no part of a state")]
+#[error("the line does not belong to a state")]
 pub struct RestoreError(#[from] serde_json::Error);
 
 impl State {

@@ -51,7 +51,7 @@ pub enum ServiceError {
     #[error("{} is still enabled; nothing was changed", .0.display())]
     Enabled(PathBuf),
     /// There is no such file.
-    #[error("{} is not there", .0.display())]
+    #[error("{} does not exist", .0.display())]
     Absent(PathBuf),
     /// The disk failed.
     #[error("{}: {source}", path.display())]

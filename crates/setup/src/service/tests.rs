@@ -259,7 +259,7 @@ fn our_file_is_made_changed_and_removed_and_no_other_is_touched() {
     };
     let file = old.path();
     let is_there = |text: &str| fs::read_to_string(&file).expect("a file") == text;
-    let absent = format!("{} is not there", file.display());
+    let absent = format!("{} does not exist", file.display());
     assert_eq!(old.find().expect("no file"), InstalledFile::Nothing);
     assert_eq!(old.remove().expect_err("no file").to_string(), absent);
     assert_eq!(old.write().expect("written"), FileChange::Made);

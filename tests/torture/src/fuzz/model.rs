@@ -272,7 +272,7 @@ fn put_away(root: &Path, item: &Item, judged: &Judged<'_>, wrong: &mut Vec<Strin
         .symlink_metadata()
         .is_ok()
     {
-        wrong.push(format!("{} still lies there", item.named()));
+        wrong.push(format!("{} is still in the outbox", item.named()));
     }
     let Some((seen, version)) = judged.last() else {
         return;
@@ -282,7 +282,7 @@ fn put_away(root: &Path, item: &Item, judged: &Judged<'_>, wrong: &mut Vec<Strin
     let path = agent.join(away);
     if item.is_unfit {
         if is_simple && path.symlink_metadata().is_err() {
-            wrong.push(format!("{}: {away} is not there", item.named()));
+            wrong.push(format!("{}: {away} does not exist", item.named()));
         }
     } else if is_simple && std::fs::read(&path).ok().as_ref() != Some(&version.bytes) {
         wrong.push(format!(

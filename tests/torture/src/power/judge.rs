@@ -337,10 +337,7 @@ fn originals(scene: &Scene<'_>, records: &[Value], wrong: &mut Vec<String>) {
             ));
         }
         if agent.join("outbox").join(file).exists() {
-            wrong.push(format!(
-                "{file} still lies in the outbox of {}",
-                message.from
-            ));
+            wrong.push(format!("{file} is still in the outbox of {}", message.from));
         }
     }
 }

@@ -260,7 +260,7 @@ impl fmt::Display for Judgement {
         )?;
         writeln!(
             to,
-            "| pull requests told of | {} | {} | | |",
+            "| pull requests reported | {} | {} | | |",
             before.pulls, after.pulls
         )?;
         writeln!(

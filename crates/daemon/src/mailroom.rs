@@ -229,7 +229,7 @@ impl Mailroom {
             checkpoint_began: Duration::ZERO,
         };
         mailroom.find_agents(StepEnd(None))?;
-        // A start without a snapshot has needed several times what serving needs.
+        // A start without a snapshot needs several times the memory of serving.
         os_calls::give_back_memory();
         Ok((mailroom, opened.recovery))
     }
@@ -392,7 +392,7 @@ impl Mailroom {
                 if let Some(bytes_max) = too_large {
                     self.docket.log_takes.too_large(&judged, bytes_max);
                 }
-                // All of it was finished.
+                // Every file was finished when it was judged, so the intake need not wait for it again.
                 for (agent, file) in judged {
                     self.hint(&agent, &file);
                 }
@@ -441,7 +441,7 @@ impl Mailroom {
             self.alert_unwritable(&delivered.parked);
         }
         for (agent, file) in &delivered.came_back {
-            // Until it begins again, this host puts away what it judged of an agent whose home moved, and judges nothing more.
+            // This host judges nothing more of an agent whose home moved; until it restarts, it puts away what it had judged.
             if !agent.parse().is_ok_and(|name| self.is_at_home(&name)) {
                 continue;
             }

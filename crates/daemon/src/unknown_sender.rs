@@ -246,7 +246,7 @@ impl ScannedInbox {
         self.rest_ms = REST_PER_NAME_MS * listing.seen;
         self.unchanged_until = now.mono + UNCHANGED_MS;
         self.known.retain(|name| listing.present.contains(name));
-        // What came behind the choice of earlier listings has not been seen by this one.
+        // A listing that continues behind `chosen_to` skips new files with lower hashes, so it cannot judge the whole inbox.
         (self.listed, self.is_judged) =
             (listing.stamp, self.chosen_to.is_none() && !listing.is_cut);
         let last = listing.unread.last_key_value();

@@ -26,14 +26,14 @@ impl Changes {
         let wakeup = Arc::<Notify>::default();
         let waker = Arc::clone(&wakeup);
         let (asked, requests) = sync_channel(1);
-        // Without a thread nobody receives, as without events.
+        // If the thread cannot start, this never wakes, as without events.
         let thread = std::thread::Builder::new().name("changes".to_owned());
         let _ = thread.spawn(move || watch(&requests, &waker));
         Self { asked, wakeup }
     }
 
-    /// Watches exactly the directories at these paths from soon on, also if others have taken their places, and wakes once
-    /// they are watched. One that is missing or is a link is not watched. A request that comes while two wait is dropped.
+    /// Soon watches exactly the directories at these paths, also if others have taken their places, and wakes once it
+    /// watches them. It skips a missing directory and a link. A request that comes while two wait is dropped.
     pub fn keep(&self, directories: Vec<PathBuf>) {
         let _ = self.asked.try_send(directories);
     }
@@ -44,8 +44,8 @@ impl Changes {
     }
 }
 
-/// Does what was asked until nobody can ask any more. It has a thread of its own, because `notify` answers once it has read its
-/// queue, and beside a program that writes without a pause that is never empty.
+/// Serves the requests until nobody can send one any more. Runs on a thread of its own, because `notify` answers once it has
+/// read its queue, and beside a program that writes without a pause the queue is never empty.
 fn watch(requests: &Receiver<Vec<PathBuf>>, wakeup: &Arc<Notify>) {
     let waker = Arc::clone(wakeup);
     let config = Config::default().with_event_kinds(KINDS);
@@ -62,7 +62,7 @@ fn watch(requests: &Receiver<Vec<PathBuf>>, wakeup: &Arc<Notify>) {
         watched.retain(|directory, identity| {
             let is_same = found.get(directory) == Some(identity);
             if !is_same {
-                // One that was removed is not watched, so an error here is harmless.
+                // A removed directory has no watch any more, so an error here is harmless.
                 let _ = watcher.unwatch(directory);
             }
             is_same
@@ -74,7 +74,7 @@ fn watch(requests: &Receiver<Vec<PathBuf>>, wakeup: &Arc<Notify>) {
                     .is_ok()
             {
                 watched.insert(directory.clone(), identity);
-                // What changed before is news.
+                // Nothing reported the changes before this watch, so wake for them.
                 wakeup.notify_one();
             }
         }

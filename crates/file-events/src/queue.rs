@@ -88,10 +88,10 @@ mod linux {
             };
             let watch = descriptor.get_watch_descriptor_id();
             let mut directories = lock(&self.directories);
-            // One that was renamed to the path of another is watched as that by now.
+            // If the directory was renamed to another watched path, its watch belongs to that path by now.
             if directories.get(&watch).is_some_and(|of| of == directory) {
                 directories.remove(&watch);
-                // One that was renamed is still watched, one that was removed is not, so an error here is harmless.
+                // A renamed directory still has its watch. A removed one has none, so an error here is harmless.
                 let _ = self.watches.remove(descriptor);
             }
         }

@@ -28,7 +28,7 @@ pub(crate) fn run<T: Send>(
     patience: Duration,
     read: impl FnOnce(ChildStdout) -> io::Result<T> + Send,
 ) -> io::Result<(T, Ended)> {
-    // Of its own, so that what git started ends with it: a fetch has a process that reads the repository.
+    // A process group of its own, so that a kill also ends the children of git: a fetch starts one to read the repository.
     let mut child = git.process_group(0).spawn()?;
     limit_memory(&child);
     let mut stdin = child.stdin.take().expect("it was piped");

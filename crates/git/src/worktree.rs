@@ -58,7 +58,7 @@ impl Repository {
     }
 
     /// Copies a commit with its files, without its history, to a bare repository that this makes. Git computes the name
-    /// of each object that it receives, so the copy has what the commit names or does not come about.
+    /// of each object that it receives, so the copy holds what the commit names, or this call fails.
     pub(crate) fn copy_commit(&self, copy: &Path, commit: &CommitSha) -> Result<(), GitError> {
         let asked = ["rev-parse", "--show-object-format", "--git-common-dir"];
         let asked = [&asked[..1], &["--path-format=absolute"], &asked[1..]].concat();
@@ -89,7 +89,7 @@ impl Repository {
             "--no-tags",
             "--no-write-fetch-head",
             "--no-recurse-submodules",
-            // Whose repository this is, git has checked above, where it knows the settings of its user.
+            // `rev-parse` above has already checked the repository's owner, with the settings of git's user.
             "--upload-pack=git -c 'safe.directory=*' upload-pack",
             source,
             commit.as_str(),

@@ -144,7 +144,7 @@ impl HumanPaths {
     }
 }
 
-/// The parts of a pattern's paths from the top of the repository: the last stands for everything below.
+/// Splits a pattern into the parts of a path from the top of the repository; the last `**` matches everything below.
 fn parts(pattern: &str) -> Vec<&str> {
     let anywhere = (!pattern.contains('/')).then_some("**");
     let named = pattern.strip_suffix('/').unwrap_or(pattern).split('/');
@@ -189,8 +189,8 @@ fn is_like(pattern: &str, name: &str) -> bool {
     is_match(&pattern, &name, |part| *part == '*', is_one)
 }
 
-/// Tries other lengths for the last wildcard alone: it can take whatever an earlier one leaves. So the time grows with the
-/// product of both lengths at most, although agents write the paths.
+/// Retries only the last wildcard with other lengths, because it can match whatever an earlier one leaves. So the time grows
+/// with the product of both lengths at most, although agents write the paths.
 fn is_match<P, T>(
     pattern: &[P],
     found: &[T],
@@ -198,7 +198,7 @@ fn is_match<P, T>(
     is_one: impl Fn(&P, &T) -> bool,
 ) -> bool {
     let (mut at, mut to) = (0, 0);
-    // What follows the last wildcard, and the end of what it takes.
+    // The index after the last wildcard in `pattern`, and the end of the wildcard's match in `found`.
     let mut last = None;
     while to < found.len() {
         match pattern.get(at) {

@@ -92,8 +92,8 @@ impl Spool {
             folding.heads.note(&items, place, durable);
             backlog.admit(items, place);
             folding.fold.add(entry).map_err(SpoolError::visit(entry))?;
-            // So a long ledger needs no more memory than a short one. If the snapshot cannot be written, the next one has
-            // the rows of both portions.
+            // A snapshot of each portion moves its rows to disk, so a long ledger needs no more memory than a short one. If
+            // this snapshot cannot be written, the next one has the rows of both portions.
             if (place.seq - first).is_multiple_of(portion) {
                 let _ = folding.rest(root, place);
             }

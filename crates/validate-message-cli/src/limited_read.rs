@@ -32,11 +32,11 @@ pub(crate) fn read_file(path: &Path) -> io::Result<Vec<u8>> {
     let mut file = File::options().read(true).custom_flags(flags).open(path)?;
     let mut bytes = Vec::with_capacity(ROOM);
     match (&file).take(READ_MAX).read_to_end(&mut bytes) {
-        // What has bytes and an end is whole: no question about its kind is asked for each of many files.
+        // A file that gave bytes and ended is read whole; asking for its kind would cost a call for each of many files.
         Ok(count) if count > 0 => return Ok(bytes),
         Ok(_) if file.metadata()?.file_type().is_fifo() => bytes = first_of_pipe(&mut file, path)?,
         Ok(_) => return Ok(bytes),
-        // Its writer has nothing more to say yet.
+        // The writer of a pipe has nothing more to say yet.
         Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
         Err(error) => return Err(error),
     }

@@ -126,7 +126,7 @@ fn holds(claim: bool, invariant: Invariant, why: impl FnOnce() -> String) -> Res
     }
 }
 
-/// Checks a single state: whoever falls silent, the daemon can go on.
+/// Checks that the daemon can go on from this state even if every agent falls silent.
 pub(crate) fn of_state(node: &Node, state: &State, policy: &Policy) -> Result<(), Broken> {
     for (key, tracked) in &node.reviews {
         let review = &tracked.review;

@@ -54,7 +54,8 @@ impl Mailroom {
             return Ok(shared.may_judge());
         }
         if let Some(signed) = shared.unknown.take() {
-            // Whether it was committed or moved, the log has what comes next. Otherwise it is kept.
+            // Once the log answers, committed or moved, `follow` below returns the next batches. Without an answer this host
+            // keeps the batch and appends it again at the next look.
             let is_known = match shared.sharing.log.append(&signed) {
                 Ok(Appended::Committed | Appended::Moved(_)) => true,
                 Ok(Appended::Unknown(why)) => {
@@ -89,7 +90,7 @@ impl Mailroom {
             .saturating_add(if batches.is_empty() { poll } else { 0 });
         if !batches.is_empty() {
             // A host that catches up gets many batches at once, and one sync is enough for their signatures: each is durable
-            // before its batch. Of a batch that is refused below, or lost to a kill, a signature stays that fits no other.
+            // before its batch. If the code below refuses a batch, or a kill loses it, its signature stays and fits no other.
             self.spool.note_signatures(&batches)?;
         }
         let followed = reading_ahead(&batches, |signed, read| {
@@ -247,7 +248,8 @@ struct LogLook {
 enum Untrusted {
     Frozen(String),
     Outdated(String),
-    /// It is of this time, which has not come. It is taken over then: this host's clock may be the wrong one.
+    /// The record's time is in the future. This host takes the record over once that time comes: its own clock may be the
+    /// wrong one.
     Early(DateTime<Utc>),
 }
 

@@ -17,9 +17,9 @@ const AHEAD_MAX: TimeDelta = TimeDelta::minutes(5);
 
 /// The time by which clocks are judged, as its lead over this host's clock.
 enum Reference {
-    /// That of the log.
+    /// The log's clock.
     Log(TimeDelta),
-    /// That of most hosts.
+    /// The clock that most hosts agree on.
     Most(TimeDelta),
     /// No more than half of the hosts agree.
     Unknown,
@@ -178,7 +178,7 @@ fn rounded(seconds: i64) -> i64 {
 mod tests {
     use super::*;
 
-    /// What is said of this host's clock, and of one with each of these leads over it.
+    /// Returns the warnings about this host's clock and about the others, which are given as leads over it.
     fn said(log: Option<i64>, others: &[i64]) -> Vec<Option<String>> {
         let others: Vec<_> = others.iter().map(|s| TimeDelta::seconds(*s)).collect();
         let reference = Reference::of(log.map(TimeDelta::seconds), &others);

@@ -13,8 +13,8 @@ use rustix::process::{Pid, Signal, kill_process_group};
 pub(super) const HERE: Duration = Duration::from_secs(10);
 pub(super) const FAR: Duration = Duration::from_secs(30);
 
-/// The time after which another call begins beside a late one. What a network that was cut off has lost of a connection may
-/// be missed long after the network works again, and a new connection works at once.
+/// The time after which another call begins beside a late one. A connection whose packets a cut network lost may hang long
+/// after the network works again; a new connection works at once.
 const BESIDE: Duration = Duration::from_secs(2);
 
 /// The age from which a lock is a leftover: every call that takes one ends, or is killed, within `FAR`.
@@ -219,9 +219,9 @@ impl Store {
         call.answer(&ended, args, FAR)
     }
 
-    /// Runs a command that uses the network, and calls `tell` if it has not ended in the `usual` time. Such a command goes on,
-    /// for the remote may be slow, and the same one runs beside it, begun again every [`BESIDE`]; the first to end answers. So
-    /// the command must be one that can run twice at once. True if another one ran beside it.
+    /// Runs a command that uses the network. If it has not ended in the `usual` time, calls `tell` and lets it go on, for the
+    /// remote may be slow. Beside it runs a second call, which a new one replaces every [`BESIDE`]; the first call to end
+    /// answers. So the command must be safe to run twice at once. Returns true with the answer if a second call ran.
     pub(super) fn run_far(
         &self,
         args: &[&str],
@@ -241,7 +241,7 @@ impl Store {
                         running.remove(index);
                         break said.map(|said| (said, number > 0 || !running.is_empty()));
                     }
-                    // One that was killed below.
+                    // A call that the code below killed.
                 }
                 Err(_) if began.elapsed() >= FAR => break Err(no_answer(args, FAR)),
                 Err(_) => match tell.take() {
@@ -261,7 +261,7 @@ impl Store {
         answer
     }
 
-    /// Starts a command, whose end `give` gets.
+    /// Starts a command and sends its end to `give`.
     fn start(
         &self,
         args: &[&str],

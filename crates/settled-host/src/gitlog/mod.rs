@@ -350,7 +350,7 @@ impl Worker {
                 Ok(Errand::Look(number)) if self.shared.locked().begun >= number => {}
                 Ok(Errand::Look(_)) | Err(RecvTimeoutError::Timeout) => {
                     self.shared.locked().begun += 1;
-                    // It tells of its trouble itself, as it does for a push.
+                    // `look` itself records an error, here as for a push.
                     let _ = self.look();
                     self.shared.change(|state| {
                         state.looks = state.begun;
@@ -373,7 +373,7 @@ impl Worker {
         }
     }
 
-    /// Polls the remote, and tells whether that failed.
+    /// Polls the remote, and records whether that failed.
     fn look(&self) -> Result<(), LogError> {
         let before = self.shared.locked().known();
         let looked = self.follow_ref();
@@ -395,8 +395,8 @@ impl Worker {
         if !said.succeeded {
             return Err(refused(&said.err));
         }
-        // One answer that was late, as after a cut, does not make a remote slow; a remote that became slow is so a few polls
-        // later.
+        // One late answer, as after a cut, does not make a remote count as slow; a remote that becomes slow counts as slow a
+        // few polls later.
         let measured = began.elapsed();
         let took = took.map_or(measured, |took| measured.min(2 * took));
         self.shared.locked().took = Some(took);

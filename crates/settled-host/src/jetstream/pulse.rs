@@ -153,7 +153,7 @@ impl Drop for Pulse {
 }
 
 async fn beat(link: Link, shared: Arc<Mutex<Beats>>, signal: Arc<ChangeSignal>) {
-    // The first request tells of a failure. It may be for a large batch, so those of the start go first.
+    // The first beat already reports a failure. It may fetch a large batch, so let the start's own requests go first.
     let _ = link.until_up(CONNECTING).await;
     tokio::time::sleep(AGAIN).await;
     let mut clock_at = Instant::now();
@@ -187,7 +187,7 @@ async fn beat(link: Link, shared: Arc<Mutex<Beats>>, signal: Arc<ChangeSignal>) 
         if is_up && is_due {
             clock_at = Instant::now() + CLOCK_EVERY;
             let Some(ahead) = link.clock_ahead_ms().await else {
-                // If the leader fell silent, the next request tells it in time.
+                // If the leader fell silent, the next request notices in time.
                 tokio::time::sleep(AGAIN).await;
                 continue;
             };

@@ -35,7 +35,7 @@ impl LaneHead {
 pub(crate) struct Heads(BTreeMap<Lane, LaneHead>);
 
 impl Heads {
-    /// Adds the items of the record at `place`; `durable` tells of a new lane what of it survives a power cut.
+    /// Adds the items of the record at `place`; for a new lane, `durable` returns the last item that survives a power cut.
     pub(crate) fn note(
         &mut self,
         items: &[(Lane, LaneItem)],
@@ -54,10 +54,10 @@ impl Heads {
         }
     }
 
-    /// Drops what survives a power cut by now.
+    /// Drops the items that survive a power cut by now.
     pub(crate) fn renew(&mut self, durable: &mut dyn FnMut(&Lane) -> Pos) {
         for (lane, head) in &mut self.0 {
-            // What these heads do not list cannot be listed from now on either.
+            // `owed` holds no item up to `complete_after`, so `owed_after` must not fall below it.
             head.owed_after = durable(lane).max(head.complete_after());
             head.owed.retain(|pos, _| *pos > head.owed_after);
         }

@@ -208,8 +208,8 @@ fn portioned<T: Send>(
                 let mut portion = Vec::with_capacity(PORTION);
                 let mut spent = Vec::new();
                 let end = read(&mut |item| {
-                    // What this thread allocated it also frees, one item for each new one: the next record takes its
-                    // memory from what glibc keeps ready for a thread, which is little, and waits for no lock.
+                    // For each new item this thread frees one that it allocated before. So the next record reuses the little
+                    // memory that glibc keeps ready for each thread, and waits for no lock.
                     if spent.is_empty() {
                         spent = visited.try_recv().unwrap_or_default();
                     }

@@ -55,7 +55,7 @@ pub(super) fn judge(
     Ok(())
 }
 
-/// A response's saying about an open thread, and the thread afterwards.
+/// An open thread before and after the response that answers it.
 struct Heard<'a> {
     bounds: &'a Bounds,
     input: &'a Input,

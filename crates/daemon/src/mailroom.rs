@@ -445,7 +445,7 @@ impl Mailroom {
             if !agent.parse().is_ok_and(|name| self.is_at_home(&name)) {
                 continue;
             }
-            tracing::info!(%agent, %file, "its writer changed it after it was judged; judging it again");
+            tracing::info!(%agent, %file, "the writer changed a judged file; judging it again");
             self.docket.intake.look_again(agent, file);
         }
     }

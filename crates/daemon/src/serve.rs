@@ -64,7 +64,7 @@ pub enum DaemonError {
     #[error(transparent)]
     Mailroom(#[from] MailroomError),
     /// The runtime or its signal handlers cannot be set up.
-    #[error("the daemon cannot be set up")]
+    #[error("cannot set up the daemon")]
     Setup(#[source] std::io::Error),
     /// The daemon cannot listen at the address in `[metrics] listen`.
     #[error("cannot listen on metrics.listen")]

@@ -32,7 +32,7 @@ pub enum SubmitError {
     #[error("{0}; nothing was ordered")]
     Unfit(String),
     /// The order could not be written, so nothing was ordered.
-    #[error("the order cannot be written to {}: {source}", place.display())]
+    #[error("cannot write the order to {}: {source}", place.display())]
     Unwritten {
         /// The directory for orders.
         place: PathBuf,

@@ -62,7 +62,7 @@ pub enum FleetRefusal {
     #[error("agent {0} has no home on any host")]
     Homeless(AgentName),
     /// A name that no host can have.
-    #[error("`{0}` cannot be the name of a host")]
+    #[error("`{0}` is not a valid host name")]
     NotAHost(String),
     /// Only the host itself may record this.
     #[error("host {by} speaks for host {host}")]
@@ -73,7 +73,7 @@ pub enum FleetRefusal {
         host: HostName,
     },
     /// The joining host judges by another policy.
-    #[error("its policy is not that of the other hosts")]
+    #[error("its policy differs from that of the other hosts")]
     OtherPolicy,
 }
 

@@ -170,7 +170,7 @@ fn has_content(part: &[u8]) -> bool {
 
 fn unreadable(base: &str, head: &str) -> GitError {
     GitError::Unusable {
-        what: format!("what differs between {base} and {head} cannot be read"),
+        what: format!("cannot read the diff between {base} and {head}"),
     }
 }
 
@@ -230,7 +230,7 @@ impl Entry {
         match plain {
             Ok(Ok(path)) => Ok(path),
             Ok(Err(_)) | Err(_) => RepoPath::new(c_quoted(&self.path)).map_err(|error| {
-                let what = format!("the path {} cannot be named: {error}", c_quoted(&self.path));
+                let what = format!("cannot name the path {}: {error}", c_quoted(&self.path));
                 GitError::Unusable { what }
             }),
         }

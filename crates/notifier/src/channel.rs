@@ -43,7 +43,7 @@ pub enum Channel {
 #[derive(Debug, thiserror::Error)]
 pub enum SendError {
     /// The program cannot be started.
-    #[error("`{program}` cannot be started: {source}")]
+    #[error("cannot start `{program}`: {source}")]
     Unstarted {
         /// The program.
         program: String,
@@ -59,13 +59,13 @@ pub enum SendError {
         status: std::process::ExitStatus,
     },
     /// The program did not end in time.
-    #[error("`{program}` was ended after {} s", PATIENCE.as_secs())]
+    #[error("`{program}` did not end within {} s", PATIENCE.as_secs())]
     TooLong {
         /// The program.
         program: String,
     },
     /// The receiver of a webhook did not answer with success.
-    #[error("the webhook was answered with status {0}, expected 200 to 299")]
+    #[error("the webhook answered with status {0}, expected 200 to 299")]
     Answer(String),
     /// The secret of a webhook cannot be read.
     #[error("the webhook's secret {}: {source}", path.display())]

@@ -175,7 +175,7 @@ impl<'a> Driver<'a> {
         let step = match std::fs::read_dir(workdir) {
             Ok(_) => PairStep::Started,
             Err(error) => PairStep::NotStarted {
-                why: format!("its folder cannot be worked in: {error}"),
+                why: format!("cannot open its folder: {error}"),
             },
         };
         self.tell(step)

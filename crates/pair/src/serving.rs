@@ -29,7 +29,7 @@ impl Serving {
         let mut child = match start(root, log) {
             Ok(child) => child,
             Err(error) => {
-                tracing::warn!(%error, "no daemon can be started for the pair");
+                tracing::warn!(%error, "cannot start a daemon for the pair");
                 return Self(None);
             }
         };

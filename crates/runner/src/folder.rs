@@ -152,7 +152,7 @@ impl Folder {
     /// Removes the folder. Only logs an error, so that a start can go on.
     pub fn remove(&self) {
         if let Err(error) = std::fs::remove_dir_all(&self.0) {
-            tracing::warn!(folder = %self.0.display(), %error, "the folder of a run cannot be removed");
+            tracing::warn!(folder = %self.0.display(), %error, "cannot remove the folder of a run");
         }
     }
 

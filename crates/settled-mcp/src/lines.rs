@@ -242,7 +242,7 @@ fn message(line: &[u8]) -> Result<Option<RxJsonRpcMessage<RoleServer>>, LineRefu
             Err(LineRefusal {
                 code: ErrorCode::INVALID_PARAMS,
                 id: id.unwrap_or_default(),
-                message: "the `params` of `initialize` are not what it takes; give `protocolVersion`, a text such as \"2025-11-25\", `capabilities`, and `clientInfo` with `name` and `version`"
+                message: "`initialize` does not take these `params`; give `protocolVersion`, a text such as \"2025-11-25\", `capabilities`, and `clientInfo` with `name` and `version`"
                     .to_owned(),
             })
         }

@@ -159,7 +159,7 @@ impl ServerHandler for MailTools {
         let method = &*request.method;
         Err(if METHODS.contains(&method) {
             let message = format!(
-                "the `params` of `{method}` are not what it takes; those of a tool are its `name` and `arguments`, an object"
+                "`{method}` does not take these `params`; `tools/call` takes a tool's `name` and `arguments`, an object"
             );
             ErrorData::invalid_params(message, None)
         } else {

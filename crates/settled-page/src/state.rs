@@ -96,7 +96,7 @@ impl Site {
     }
 
     fn failed(&self, error: &SpoolError) -> Response {
-        tracing::error!("the ledger cannot be read: {error}");
+        tracing::error!("cannot read the ledger: {error}");
         let command = format!(
             "settled doctor --root {}",
             shell::quoted(self.root.as_os_str())

@@ -115,7 +115,7 @@ impl Layer {
         let length = footer.blocks * BLOCK_ENTRY + footer.pages * SUM;
         let index = read_exact(&*disk, &file, footer.index_at, length)?;
         if Digest::of(&index) != footer.index || footer.index_at + length as u64 != at {
-            return Err(wrong("the checksum of its index is not that of its bytes"));
+            return Err(wrong("the checksum of its index does not match its bytes"));
         }
         Ok(Layer {
             disk,
@@ -207,7 +207,7 @@ impl Layer {
         if short_sum(&bytes) == self.entry(block)[KEY + 12..] {
             Ok(bytes)
         } else {
-            Err(wrong("the checksum of a block is not that of its bytes"))
+            Err(wrong("the checksum of a block does not match its bytes"))
         }
     }
 
@@ -217,7 +217,7 @@ impl Layer {
         if short_sum(&bytes) == self.index[self.footer.blocks * BLOCK_ENTRY + page * SUM..][..SUM] {
             Ok(bytes)
         } else {
-            Err(wrong("the checksum of the filter is not that of its bytes"))
+            Err(wrong("the checksum of the filter does not match its bytes"))
         }
     }
 

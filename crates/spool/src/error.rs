@@ -89,7 +89,7 @@ pub enum SpoolError {
         next: u64,
     },
     /// A draft cannot be carried out; nothing was written.
-    #[error("draft {index} of the batch cannot be carried out: {what}")]
+    #[error("cannot carry out draft {index} of the batch: {what}")]
     Unfit {
         /// The draft's place in the batch, from 0.
         index: usize,

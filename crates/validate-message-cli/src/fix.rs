@@ -32,9 +32,7 @@ pub(crate) fn run(args: Args, files: &[&Path]) -> Option<ExitCode> {
         return Some(ExitCode::from(u8::from(differs.contains(&true))));
     }
     if files.iter().any(|file| *file == Path::new("-")) {
-        print::complain(
-            "standard input cannot be changed\n  try: validate-message --fix --diff -\n",
-        );
+        print::complain("cannot change standard input\n  try: validate-message --fix --diff -\n");
         return Some(ExitCode::from(2));
     }
     let is_lost = files

@@ -39,7 +39,7 @@ pub(crate) fn is_lost(text: &str) -> bool {
 pub(crate) fn lost(written: io::Result<()>) -> bool {
     match written {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
-            complain(&format!("standard output cannot be written: {error}\n"));
+            complain(&format!("cannot write to standard output: {error}\n"));
             true
         }
         Ok(()) | Err(_) => false,

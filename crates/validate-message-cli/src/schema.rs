@@ -48,7 +48,7 @@ pub(crate) fn run(args: &Args) -> ExitCode {
             format!("validate-message schema {near}")
         });
         print::complain(&format!(
-            "there is no schema of {:?}\n  try: {next}\n",
+            "there is no schema for {:?}\n  try: {next}\n",
             args.kind
         ));
         return ExitCode::from(3);

@@ -379,7 +379,7 @@ fn schemas_are_printed_in_both_drafts() {
     assert_eq!(
         near,
         (
-            "there is no schema of \"review-lgtm\"\n  try: validate-message schema review_lgtm\n"
+            "there is no schema for \"review-lgtm\"\n  try: validate-message schema review_lgtm\n"
                 .to_owned(),
             Some(3)
         )

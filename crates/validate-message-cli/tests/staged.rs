@@ -390,7 +390,7 @@ fn another_index_and_another_repository_are_honoured() {
     let said = String::from_utf8(output.stderr).expect("text");
     assert_eq!(output.status.code(), Some(3), "{said}");
     assert!(
-        said.starts_with("what is staged cannot be read: fatal: not a git repository"),
+        said.starts_with("cannot read the staged files: fatal: not a git repository"),
         "{said}"
     );
     let output = validate()

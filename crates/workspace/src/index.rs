@@ -150,7 +150,7 @@ impl Fold for LedgerIndex {
                     self.refusals.remember(outbox, refusal);
                 }
                 Ok(REFUSED) => self.refused = serde_json::from_slice(json)?,
-                Ok(_) | Err(_) => return Err("a line is of no kind this version writes".into()),
+                Ok(_) | Err(_) => return Err("this version writes no such line".into()),
             }
         }
         self.state = state.into_state();

@@ -17,7 +17,7 @@ fn another_policy_stops_a_host_until_it_takes_it() {
     );
     let told = refused(&hosts.tower, &["doctor"]);
     assert!(
-        told.contains("the policy in settled.toml is not that of the other hosts"),
+        told.contains("the policy in settled.toml differs from that of the other hosts"),
         "{told}"
     );
     done(&hosts.tower, &["host", "policy", "--give", "--by", "ann"]);

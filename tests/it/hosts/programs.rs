@@ -327,7 +327,7 @@ fn a_claim_that_does_not_fit_is_refused_with_what_to_do() {
     strict.put("settled.toml", "[rounds]\nmax = 3\n");
     let told = refused(&strict, &["host", "join", &log, "--as", "box"]);
     assert!(
-        told.contains("its policy is not that of the other hosts"),
+        told.contains("its policy differs from that of the other hosts"),
         "{told}"
     );
     assert_eq!(ledger(hosts.laptop.root()), before);
@@ -420,7 +420,7 @@ fn where_the_log_cannot_be_reached_serving_once_accepts_nothing_and_says_so() {
     let away = hosts.directory.path().join("away.git");
     std::fs::rename(&remote, &away).expect("a repository to move");
     let told = refused(&hosts.tower, &["serve", "--once"]);
-    assert!(told.contains("the ledger cannot be reached"), "{told}");
+    assert!(told.contains("cannot reach the ledger"), "{told}");
     assert_eq!(ledger(hosts.tower.root()), before);
     assert_eq!(names(hosts.tower.agent("claude", "outbox")), ["q.yaml"]);
     std::fs::rename(&away, &remote).expect("a repository to move");

@@ -103,7 +103,7 @@ fn when_every_reviewer_failed_a_person_decides_and_sees_why() {
         .as_str()
         .unwrap_or_default();
     assert!(
-        missing.contains("nobody is left to be asked; the command of gemini failed"),
+        missing.contains("nobody is left to ask; the command of gemini failed"),
         "{why}"
     );
     drop(daemon);

@@ -84,7 +84,7 @@ impl Exporter {
             Listen::Loopback(at) => {
                 let door = TcpListener::bind(at)?;
                 door.set_nonblocking(true)?;
-                tracing::info!(at = %door.local_addr()?, "metrics can be read");
+                tracing::info!(at = %door.local_addr()?, "serving metrics");
                 (Door::Tcp(door), None)
             }
         };

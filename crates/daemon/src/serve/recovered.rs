@@ -26,7 +26,7 @@ pub(super) fn log(recovery: &spool::Recovery) {
         tracing::warn!(mailbox = %placed.mailbox, file = %placed.file, seq = placed.seq, "delivered again: cannot tell whether it had arrived before");
     }
     for placed in &recovery.pass.mended {
-        tracing::warn!(mailbox = %placed.mailbox, file = %placed.file, seq = placed.seq, "found empty or torn, and restored");
+        tracing::warn!(mailbox = %placed.mailbox, file = %placed.file, seq = placed.seq, "restored a file that was empty or torn");
     }
     tracing::info!(
         records = recovery.records,

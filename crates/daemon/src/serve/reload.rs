@@ -13,7 +13,7 @@ impl Daemon<'_> {
         self.supervisor.reloading(clock::since_boot());
         let refusal = match self.read_anew() {
             Ok(changed) => {
-                tracing::info!(changed, "settled.toml was reloaded");
+                tracing::info!(changed, "reloaded settled.toml");
                 self.runner.reconfigured();
                 None
             }

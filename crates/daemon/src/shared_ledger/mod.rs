@@ -215,7 +215,7 @@ impl SharedLedger {
             return Some(format!("{why}; `{join}{new_key}` lets it in again"));
         }
         self.has_other_policy().then(|| {
-            "the policy in settled.toml is not that of the other hosts; `settled host policy --take` takes theirs"
+            "the policy in settled.toml differs from that of the other hosts; `settled host policy --take` takes theirs"
                 .to_owned()
         })
     }

@@ -34,8 +34,8 @@ pub enum Unfounded {
         /// The evidence that the records lead to.
         expected: String,
     },
-    /// Its policy cannot be used.
-    #[error("the policy in the file cannot be used")]
+    /// The file's policy cannot be used.
+    #[error("cannot use the policy in the file")]
     Policy(#[source] ConfigError),
     /// Rules newer than this program's decided a record.
     #[error(

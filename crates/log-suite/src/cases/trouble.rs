@@ -221,7 +221,7 @@ pub fn a_gap_is_told(bench: &mut dyn Bench) {
         }
         assert!(
             seen.seq <= put[0].batch.head().seq,
-            "it was given what lies behind the gap"
+            "the host received records from behind the gap"
         );
     };
     assert!(matches!(told, LogError::Broken { .. }), "{told:?}");

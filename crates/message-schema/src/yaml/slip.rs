@@ -467,7 +467,7 @@ fn bare_value(text: &str, line: usize, kind: &ErrorKind) -> Option<Slip> {
             if rest.trim().is_empty() || rest.trim_start().starts_with('#') {
                 return None;
             }
-            (0, format!("a text stands behind the `{first}` of `{key}`"))
+            (0, format!("there is text after the `{first}` of `{key}`"))
         }
         (_, Some(colon)) if is_colon => (
             colon,

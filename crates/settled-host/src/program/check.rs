@@ -146,7 +146,7 @@ fn of_this_host(root: &Path, shared: &SharedLog) -> Result<Vec<Finding>, Failure
         ok("all hosts judge by the policy in settled.toml".to_owned())
     } else {
         wrong(
-            "the policy in settled.toml is not that of the other hosts".to_owned(),
+            "the policy in settled.toml differs from that of the other hosts".to_owned(),
             "settled host policy --take",
         )
     });

@@ -50,7 +50,7 @@ pub(super) fn put_back(root: &Path, text: &str) -> Result<(), Failure> {
 /// Replaces the policy in this host's config with the policy of all hosts.
 pub(super) fn take_policy(root: &Path, policy: &str) -> Result<(), Failure> {
     let shared: DocumentMut = policy.parse().map_err(|error: toml_edit::TomlError| {
-        let what = format!("the policy of the other hosts cannot be read: {error}");
+        let what = format!("cannot read the policy of the other hosts: {error}");
         Failure::plain(Exit::ActionRequired, what)
     })?;
     change(root, |document| {

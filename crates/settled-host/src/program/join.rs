@@ -333,8 +333,9 @@ fn this_machine() -> Result<HostName, Failure> {
     let name = name.nodename().to_string_lossy().to_lowercase();
     let label = name.split('.').next().unwrap_or_default();
     label.parse().map_err(|_| {
-        let message =
-            format!("this machine's name `{label}` cannot be a host's: choose one with --as NAME");
+        let message = format!(
+            "this machine's name `{label}` is not a valid host name: choose one with --as NAME"
+        );
         Failure::plain(Exit::Usage, message)
     })
 }

@@ -131,7 +131,7 @@ fn probe_agents(root: &Path, named: &[AgentName], context: &Context) -> Result<E
                 probe::finding(agent, (known, walls), version, &outcome)
             }
             Err(error) => {
-                let message = format!("{agent} cannot be tried: {error}");
+                let message = format!("cannot try {agent}: {error}");
                 return Err(Failure::plain(Exit::Failed, message));
             }
         });

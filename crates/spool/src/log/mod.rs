@@ -30,7 +30,7 @@ pub enum Appended {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum LogError {
     /// The log cannot be reached now.
-    #[error("the ledger cannot be reached: {why}")]
+    #[error("cannot reach the ledger: {why}")]
     Unreachable {
         /// The error of the connection.
         why: String,

@@ -84,7 +84,7 @@ impl Title {
             .map_err(|error| format!("its first line cannot be read: {error}"))?;
         if kind.settled != KIND || !(VERSION_AT_REST..=VERSION).contains(&kind.v) {
             return Err(format!(
-                "it is of version {}, this program reads {VERSION_AT_REST} to {VERSION}",
+                "it has version {}, this program reads {VERSION_AT_REST} to {VERSION}",
                 kind.v
             ));
         }
@@ -269,8 +269,9 @@ impl<'a> SnapshotReader<'a> {
     pub(super) fn beneath(&mut self) -> Result<Vec<(u64, Digest)>, String> {
         let named = self.line_of(BENEATH)?;
         let named = named.ok_or("it does not say whose rows it has")?;
-        serde_json::from_slice(&named)
-            .map_err(|error| format!("the line of those beneath cannot be read: {error}"))
+        serde_json::from_slice(&named).map_err(|error| {
+            format!("cannot read the line that names the snapshots beneath: {error}")
+        })
     }
 
     /// Returns the next of the caller's lines; after the last one, checks that the head is complete.
@@ -286,7 +287,7 @@ impl<'a> SnapshotReader<'a> {
         if end.lines == self.lines && end.sum == self.sum() && text == line_of(&end) {
             Ok(None)
         } else {
-            Err("its checksum is not that of its bytes".to_owned())
+            Err("its checksum does not match its bytes".to_owned())
         }
     }
 

@@ -214,7 +214,7 @@ fn place_of(root: &OpenRoot, title: &Title) -> Result<LedgerPosition, NotTaken> 
     let names = root
         .disk
         .list(&dir.handle)
-        .map_err(|error| format!("the ledger cannot be listed: {error}"))?;
+        .map_err(|error| format!("cannot list the ledger: {error}"))?;
     let mut there: Vec<u64> = names
         .iter()
         .filter_map(layout::segment_first)
@@ -248,7 +248,7 @@ fn place_of(root: &OpenRoot, title: &Title) -> Result<LedgerPosition, NotTaken> 
         return Err(NotTaken::Contradicts(what));
     }
     let text = place.text(&*root.disk, &dir.handle);
-    match text.map_err(|error| format!("the ledger cannot be read: {error}"))? {
+    match text.map_err(|error| format!("cannot read the ledger: {error}"))? {
         Some(_) => Ok(place),
         None => Err(NotTaken::Contradicts(format!(
             "record {} is another one, expected {}",
@@ -262,7 +262,7 @@ fn len_of(root: &OpenRoot, ledger: &Handle, first: u64) -> Result<Option<u64>, S
         root.disk
             .stat_at(ledger, layout::segment_name(first).as_ref()),
     );
-    let stat = found.map_err(|error| format!("the ledger cannot be looked at: {error}"))?;
+    let stat = found.map_err(|error| format!("cannot look at a segment of the ledger: {error}"))?;
     Ok(stat.map(|stat| stat.size))
 }
 

@@ -172,7 +172,7 @@ fn looked_up(args: Args) -> Result<(Lookup, Vec<Subject>), Failure> {
         files.push(PathBuf::from("-"));
     }
     let lost =
-        |error: io::Error| Failure::Unreadable(format!("what is staged cannot be read: {error}"));
+        |error: io::Error| Failure::Unreadable(format!("cannot read the staged files: {error}"));
     let (staged, subjects) = if args.staged {
         let staged = Staged::open().map_err(lost)?;
         let blobs = staged.subjects(&files).map_err(lost)?;

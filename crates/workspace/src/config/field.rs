@@ -226,7 +226,7 @@ pub(super) fn reviewers<'de, D: Deserializer<'de>>(
     let expected = "a list of agents, each once, and `person` at most at its end";
     let wrong = |found: String| Error::custom(format!("reviewers {found}, expected {expected}"));
     let mut names = Vec::<String>::deserialize(deserializer)
-        .map_err(|_| wrong("is no list of texts".to_owned()))?;
+        .map_err(|_| wrong("is not a list of texts".to_owned()))?;
     if names.last().is_some_and(|name| name == PERSON) {
         names.pop();
     }

@@ -326,7 +326,7 @@ fn a_snapshot_is_of_one_version_and_its_lines_are_of_known_kinds() {
     let odd = ["refused 1", "foretold 7"].map(|line| line.as_bytes().to_vec());
     let restored = index.restore(&mut odd.into_iter(), &made.rows);
     let error = restored.expect_err("an unknown kind").to_string();
-    assert!(error.contains("no kind"), "{error}");
+    assert!(error.contains("writes no such line"), "{error}");
 }
 
 fn entries(root: &Path) -> Vec<Entry> {

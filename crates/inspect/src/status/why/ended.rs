@@ -279,7 +279,7 @@ impl Look<'_> {
             EscalationReason::BlockerHeld => "a person holds every blocking thread".to_owned(),
             EscalationReason::InvocationFailed => self.last_failure(),
             EscalationReason::NoReviewer => {
-                format!("nobody is left to be asked; {}", self.last_failure())
+                format!("nobody is left to ask; {}", self.last_failure())
             }
             EscalationReason::SpendExceeded => {
                 format!("the budget of the review is used up: {}", self.review.spent)

@@ -307,7 +307,7 @@ fn a_join_that_does_not_fit_is_refused_before_anything_is_written() {
     fs::write(third.0.join("settled.toml"), "[rounds]\nmax = 3\n").expect("a config");
     let told = third.fails(6, &["join", &log, "--as", "box"]);
     assert!(
-        told.contains("its policy is not that of the other hosts"),
+        told.contains("its policy differs from that of the other hosts"),
         "{told}"
     );
     hosts.tower.done(&["serve", "--once"]);

@@ -69,7 +69,7 @@ fn a_log_that_is_away_accepts_nothing_and_that_may_pass() {
     fs::rename(hosts.path("ledger.git"), hosts.path("away.git")).expect("a repository to move");
     let served = hosts.tower.fails(9, &["serve", "--once", "--wait", "1"]);
     let checked = hosts.tower.fails(6, &["check", "--wait", "1"]);
-    assert!(served.contains("the ledger cannot be reached"), "{served}");
+    assert!(served.contains("cannot reach the ledger"), "{served}");
     assert!(checked.contains("does not answer"), "{checked}");
     assert_eq!(hosts.tower.ledger(), before);
     fs::rename(hosts.path("away.git"), hosts.path("ledger.git")).expect("a repository to move");

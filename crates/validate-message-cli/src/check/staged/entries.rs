@@ -109,5 +109,5 @@ pub(super) fn command() -> Command {
 
 /// Adds to an error that git could not be run.
 pub(super) fn not_run(error: &io::Error) -> io::Error {
-    io::Error::new(error.kind(), format!("git cannot be run: {error}"))
+    io::Error::new(error.kind(), format!("cannot run git: {error}"))
 }

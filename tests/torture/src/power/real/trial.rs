@@ -124,7 +124,9 @@ impl Bench<'_> {
         let log = self.run(&["serve"], room, &["--once"], &mut outcome)?;
         let said = said(&log);
         outcome.again = said.again.len();
-        outcome.mended = log.matches("found empty or torn, and restored").count();
+        outcome.mended = log
+            .matches("restored a file that was empty or torn")
+            .count();
         outcome.torn = said.torn.is_some();
         if outcome.wrong.is_empty() {
             self.run(&["ledger", "verify"], room, &[], &mut outcome)?;

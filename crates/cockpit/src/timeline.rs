@@ -448,7 +448,7 @@ mod tests {
                 json!({"pr": "086", "repo": "acme/b", "reviewer": "gemini"}),
                 [0, 1],
             ),
-            // Both have it.
+            // Both reviews have it.
             (json!({"pr": "86", "reviewer": "codex"}), [0, 0]),
             (json!({"pr": "87"}), [0, 0]),
         ] {

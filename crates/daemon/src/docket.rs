@@ -227,7 +227,8 @@ impl Docket {
         self.known_deliveries.give_up_snapshot();
     }
 
-    /// Notes that the snapshot succeeded. What existed when it began is now read from its rows, not kept in memory.
+    /// Notes that the snapshot succeeded. From now on its rows hold the entries from before it, and the docket frees their
+    /// memory.
     pub(crate) fn rest_on(&mut self, rows: &Arc<Rows>) {
         let stored = stored_rows(rows);
         self.tentative.rest_on(&stored);

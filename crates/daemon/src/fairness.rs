@@ -27,8 +27,8 @@ const BACKLOG_MS: u64 = 2_000;
 
 const DEADLINE_GRACE_MS: u64 = DEADLINE_GRACE.num_milliseconds().cast_unsigned();
 
-/// The takes, orders and deadlines that wait for messages. When the time for files in doubt is over, a mark is set in
-/// the queue: files in front of it are judged first, files behind it are not waited for.
+/// The takes, orders and deadlines that wait for messages. When the time for files in doubt is over, the daemon sets a mark
+/// in the queue: it judges the files in front of the mark first, and does not wait for the files behind it.
 #[derive(Default)]
 pub(crate) struct Fairness {
     /// The mark of the first sweep that no look for takes has followed, and the monotonic time since which that is due.

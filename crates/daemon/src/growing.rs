@@ -83,8 +83,8 @@ impl GrowingOriginals {
     }
 
     /// Watches the originals that the last records before this start accepted: the earlier daemon may have ended before
-    /// they changed, and `serve --once` may start hours apart. No record says whether the writer was done. One whose time
-    /// is over gets one look.
+    /// they changed, and `serve --once` may start hours apart. No record says whether the writer was done. An
+    /// original whose time is over gets one look.
     fn watch_recent(&mut self, root: &Path, next_seq: u64) -> Result<(), SpoolError> {
         let mut told = Vec::new();
         Tail::open(root, recent(next_seq))?.read(&mut |entry| {

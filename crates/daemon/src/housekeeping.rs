@@ -32,8 +32,8 @@ pub(crate) struct Housekeeping {
     is_busy: bool,
 }
 
-/// The thread that runs one task after another. It is kept, because glibc lets each new thread allocate from any free
-/// arena: threads that came and went left eight as large as a snapshot's fold.
+/// The thread that runs one task after another. The daemon keeps it, because glibc lets each new thread allocate from any
+/// free arena: threads that came and went left eight arenas as large as a snapshot's fold.
 struct Worker {
     tasks: Sender<Task>,
     finished: Receiver<FinishedTask>,

@@ -230,7 +230,7 @@ impl<'r> Daemon<'r> {
         self.set_up()?;
         loop {
             let now = self.clock.read();
-            // Whatever woke the daemon may have left something to judge.
+            // The cause of the wakeup may have left something to judge.
             self.schedule.no_later(Duty::Pass, now.mono);
             self.perform_due(now)?;
             self.turned(now);
@@ -306,8 +306,8 @@ impl<'r> Daemon<'r> {
         Ok(())
     }
 
-    /// Postpones the checkpoint, so that one sync serves deliveries in a row. One that is running is not postponed, nor
-    /// one of many files, nor one that a snapshot waits for: without it memory and the next start would grow for as long
+    /// Postpones the checkpoint, so that one sync serves deliveries in a row. Does not postpone a running checkpoint, nor
+    /// one of many files, nor one that a snapshot waits for: otherwise memory and the next start would grow for as long
     /// as mail keeps coming.
     fn put_off_checkpoint(&mut self, now: Moment) {
         let at = now.mono + IDLE_MS;

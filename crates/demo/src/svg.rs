@@ -177,7 +177,7 @@ mod tests {
             let svg = svg(line);
             assert!(svg.contains(&format!("y=\"40\"{style}>")), "{line}: {svg}");
         }
-        // What follows a finished command is its output.
+        // The lines after a finished command are its output.
         let output = svg("    $ settled\n    $5 \\\n    more");
         assert_eq!(output.matches(TYPED).count(), 1, "{output}");
     }

@@ -1,4 +1,4 @@
-//! The hints that nobody has taken yet. The directories take turns, and one that is throttled wakes nobody.
+//! The hints that nobody has taken yet. The directories take turns, and a throttled directory wakes nobody.
 
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::ffi::{OsStr, OsString};

@@ -97,7 +97,7 @@ impl Watch {
         Ok(false)
     }
 
-    /// Forgets every other directory: one that was renamed and has its old path again is then watched again.
+    /// Forgets every other directory, so that a directory that gets its old path back is watched again.
     pub fn retain(&mut self, is_kept: impl Fn(&Path) -> bool) {
         self.unwatched.retain(|directory| is_kept(directory));
         let forgotten = self.collector.hints().retain(&is_kept);

@@ -33,8 +33,8 @@ mod linux {
     const PAUSE: Duration = Duration::from_micros(10);
     const PAUSE_MAX: Duration = Duration::from_micros(300);
 
-    /// The events of finished files. Those of opened files are left out, because an agent that only reads its files would fill
-    /// the queue. Writes are left out because a program makes a million of them a second.
+    /// The events of finished files. Opens are left out because an agent that only reads its files would fill the queue, and
+    /// writes because a program makes a million of them a second.
     const EVENTS: WatchMask = WatchMask::CLOSE_WRITE
         .union(WatchMask::MOVED_TO)
         .union(WatchMask::ONLYDIR)

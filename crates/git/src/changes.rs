@@ -15,7 +15,7 @@ pub struct Changes {
     pub digest: DiffDigest,
     /// The changed files, sorted. A name with control characters or invalid UTF-8 is quoted the way git quotes it.
     pub files: Vec<RepoPath>,
-    /// Those of them that are or were a link or a submodule.
+    /// The changed files that are or were a link or a submodule.
     pub links: BTreeSet<RepoPath>,
 }
 

@@ -83,7 +83,7 @@ fn joined<T>(thread: thread::ScopedJoinHandle<'_, T>) -> T {
         .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }
 
-/// What git starts inherits the limit. Where it cannot be set, the time limit remains.
+/// Limits the memory of git and of the processes that it starts. Where that fails, the time limit remains.
 #[cfg(target_os = "linux")]
 fn limit_memory(child: &Child) {
     use rustix::process::{Resource, Rlimit, prlimit};

@@ -1,8 +1,8 @@
 //! Judges a recorded decision again, by the rules of this program: the records of a verdict file, and another host's
 //! records before they are mirrored.
 //!
-//! Some inputs are not in the record: a refused message's text, and the ids of the daemon's notices. Ids are taken as
-//! recorded. Of a refusal only the cost is judged: whether its code may be free, and what it does to the review.
+//! Some inputs are not in the record: a refused message's text, and the ids of the daemon's notices. It takes ids as
+//! recorded. Of a refusal it judges only the cost: whether its code may be free, and what it does to the review.
 
 use message_schema::id::{AgentName, MessageId};
 use message_schema::{Code, Message};

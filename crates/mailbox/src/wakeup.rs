@@ -21,7 +21,7 @@ pub struct Wakeup {
 }
 
 impl Wakeup {
-    /// Watches directories. What cannot be watched is checked once a second.
+    /// Watches directories. Checks once a second those that it cannot watch.
     pub fn at(directories: &[&Path]) -> Self {
         let (send, events) = channel();
         let watcher = notify::recommended_watcher(move |event: notify::Result<notify::Event>| {

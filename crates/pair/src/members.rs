@@ -1,5 +1,5 @@
-//! Finds the pair that is meant, and checks that this process may run its commands: nobody else runs its agents, and no
-//! signal word can be taken for another.
+//! Finds the pair that the caller means, and checks that this process may run its commands: nobody else runs its
+//! agents, and no signal word can be taken for another.
 
 use std::path::Path;
 

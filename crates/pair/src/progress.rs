@@ -1,4 +1,4 @@
-//! The sides of a pair, and the news of one that runs.
+//! The sides of a pair, and the news of a running pair.
 
 use std::time::Duration;
 

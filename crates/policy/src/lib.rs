@@ -281,9 +281,9 @@ pub enum HandoffMode {
     /// None; only those a person queued.
     #[default]
     Off,
-    /// Those at or above a severity, of the listed categories.
+    /// The findings at or above a severity, of the listed categories.
     Threshold,
-    /// All that are not resolved.
+    /// All findings that are not resolved.
     Full,
 }
 

@@ -246,7 +246,7 @@ mod tests {
         assert_eq!(table.get(&key("b")).as_deref(), Some(&b"b"[..]));
         assert_eq!(table, given_up);
 
-        // What is stored alone is found too, and a value can be taken back to the one before.
+        // `has` finds a row that is only stored, and `put_back` restores an earlier value.
         assert!(table.has(&key("ab")) && !table.has(&key("x")));
         assert_eq!(table.put_before(&key("ab")), None, "it is not new");
         let before = table.put_before(&key("ac"));

@@ -84,7 +84,7 @@ impl Checkout {
             .recursive(true)
             .create(trees)?;
         let note = serde_json::to_vec(self).expect("paths of ours and a commit are JSON");
-        // A process that looks for leftovers right now would take half a note for one that was cut off.
+        // A process that looks for leftovers right now would mistake half a note for the remains of a kill.
         let half = self.tree.with_extension(HALF);
         std::fs::write(&half, note)?;
         std::fs::rename(&half, self.note())?;

@@ -184,8 +184,8 @@ fn prepare(
     Err(ExitReason::Ended)
 }
 
-/// Runs the commands in the tree and reports how each ended. What they change is not part of the commit, so the agent
-/// gets a tree made afterwards.
+/// Runs the commands in the tree and reports how each ended. The commands may change files, so the agent gets a
+/// tree made afterwards.
 fn validate(
     checkout: &Checkout,
     (run, asked): (&Launch, &Validation),

@@ -1,5 +1,5 @@
 //! Makes the prompt of a command from a template and a few values. All values are the daemon's own: numbers, names of
-//! agents, paths. What others wrote is in files, and the prompt only names their paths.
+//! agents, paths. Text by others stays in files, and the prompt only names their paths.
 
 use serde::de::IgnoredAny;
 

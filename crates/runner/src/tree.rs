@@ -345,7 +345,7 @@ mod tests {
             .stdout(Stdio::piped())
             .spawn();
         let mut child = child.expect("cat can be run");
-        // What it copies shows that it runs with its own environment.
+        // A copied byte shows that `cat` runs, with its own environment.
         let (mut to, out) = (child.stdin.take(), child.stdout.as_mut());
         let to_it = to.as_mut().expect("it was piped");
         to_it.write_all(b"x").expect("it reads");

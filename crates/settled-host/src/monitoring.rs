@@ -20,7 +20,7 @@ pub fn jsz(address: &str) -> Result<Value, String> {
     serde_json::from_str(&page).map_err(|error| format!("{address}: {error}"))
 }
 
-/// What a broker says of itself.
+/// A broker's description of itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BrokerVars {
     /// The server's name.

@@ -112,8 +112,8 @@ impl Transport<RoleServer> for LineTransport {
         }
     }
 
-    /// Returns the next message. A client that closes its end, as a pipe or a file does, still reads: `rmcp` gives what it
-    /// runs 5 s from then on, and a `send` may take 10. So the end comes after the answers.
+    /// Returns the next message. A client that closes its end, as a pipe or a file does, still reads answers. After the
+    /// end `rmcp` allows running calls 5 s, and a `send` may take 10, so this passes the end on only after the answers.
     async fn receive(&mut self) -> Option<RxJsonRpcMessage<RoleServer>> {
         while let Some(message) = self.messages.recv().await {
             if self.admits(&message) {

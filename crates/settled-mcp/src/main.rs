@@ -125,7 +125,7 @@ impl ServerHandler for MailTools {
             .with_instructions(INSTRUCTIONS)
     }
 
-    /// From 2026-07-28 on a server sends only what was asked for, so one that notifies speaks an older version.
+    /// From 2026-07-28 on a server sends only what the client asked for, so a server that notifies speaks an older version.
     fn supported_protocol_versions(&self) -> Cow<'static, [ProtocolVersion]> {
         let newest = if self.rings {
             ProtocolVersion::V_2025_11_25

@@ -220,7 +220,7 @@ fn refused(error: io::Error) -> io::Result<PacketRead> {
         Some(Errno::NAMETOOLONG | Errno::INVAL) => {
             Ok(PacketRead::Unsafe("it is not a valid path".into()))
         }
-        // The sender can fix that, so it is told.
+        // The sender can fix that, so the report says it.
         Some(Errno::ACCESS) => Ok(PacketRead::Unsafe(
             "the daemon may not read it: `chmod a+r` it".into(),
         )),

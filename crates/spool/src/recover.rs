@@ -217,7 +217,7 @@ impl Start {
         spool.lanes.replace_cursors(&spool.root, &doubts.lost)?;
         let mut pass = spool.deliver_up_to(SLICE_FILES, 0)?;
         while !spool.is_delivered() {
-            // What is delivered has its notes: nothing arrives twice.
+            // Each delivered file has its note, so an interrupted start delivers nothing twice.
             go_on()?;
             pass = pass.and(spool.deliver_up_to(SLICE_FILES, 0)?);
         }

@@ -196,7 +196,7 @@ mod tests {
         };
         assert_eq!((read(), read()), ((3, true), (0, true)));
         write_segment(&layout, head, &[1]);
-        // What was looked at is no longer the last segment; the next call looks at that.
+        // The segment that this call read is no longer the last one; the next call reads the new one.
         assert_eq!((read(), read()), ((1, false), (0, true)));
     }
 }

@@ -122,8 +122,8 @@ impl JudgedOriginals {
         *files.entry(file.clone()).or_default() += 1;
     }
 
-    /// Forgets one record's claim on a file; called once the file has left the outbox, never before. What stays there
-    /// keeps its claim, or it would be judged again and again.
+    /// Forgets one record's claim on a file; called once the file has left the outbox, never before. A file that
+    /// stays there keeps its claim, or the daemon would judge it again and again.
     pub(crate) fn release(&self, agent: &str, file: &FileName) {
         let mut agents = self.locked();
         let Some(files) = agents.get_mut(agent) else {

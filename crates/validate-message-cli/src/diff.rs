@@ -8,7 +8,7 @@ use similar::TextDiff;
 
 use crate::print;
 
-/// The longest search for the smallest difference. What is left then is shown as removed and added: where all lines of a
+/// The longest search for the smallest difference. The diff then shows the rest as removed and added: where all lines of a
 /// large file change, the search takes minutes and finds nothing better.
 const SEARCH_MAX: Duration = Duration::from_millis(20);
 

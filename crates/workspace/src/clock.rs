@@ -83,7 +83,7 @@ pub fn now() -> DateTime<Utc> {
 }
 
 /// Limits a clock that is set wrongly to the years that a record can hold, each of four digits: a start could not read
-/// any other, and the conversions of `chrono` panic on some. What is due weeks later still has four digits.
+/// any other, and the conversions of `chrono` panic on some. A deadline weeks later still has a year of four digits.
 fn of_clock(time: SystemTime) -> DateTime<Utc> {
     let millis = match time.duration_since(SystemTime::UNIX_EPOCH) {
         Ok(after) => i64::try_from(after.as_millis()).unwrap_or(i64::MAX),

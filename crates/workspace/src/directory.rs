@@ -38,7 +38,7 @@ pub fn init(root: &Path, agents: &[AgentName]) -> Result<Vec<PathBuf>, InitError
         made.push(
             orders
                 .strip_prefix(root)
-                .expect("it lies below the root")
+                .expect("it is below the root")
                 .to_owned(),
         );
     }

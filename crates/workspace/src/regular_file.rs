@@ -43,8 +43,8 @@ pub fn read_beneath(root: &Path, path: &Path, max: u64) -> io::Result<Option<Vec
 }
 
 /// Reads at most `max` bytes of a file that the user named, behind a link or not. A pipe without a name, such as that of
-/// `<(command)`, counts as one: its writer has it open. So does a device, such as `/dev/null`. Anything else could be
-/// waited for forever and is an error.
+/// `<(command)`, counts as one: its writer has it open. So does a device, such as `/dev/null`. Any other
+/// file could block the reader forever and is an error.
 pub fn read_given(path: &Path, max: u64) -> io::Result<Vec<u8>> {
     let kind = path.metadata()?.file_type();
     let is_unnamed_pipe = kind.is_fifo() && path.canonicalize().is_err();

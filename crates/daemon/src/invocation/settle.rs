@@ -35,9 +35,9 @@ pub(super) struct Settling {
 
 /// The state of a settlement.
 pub(super) enum Settlement {
-    /// It waits until mail is judged.
+    /// The run waits until the daemon has judged its agent's mail.
     Wait,
-    /// It is settled and recorded this many events.
+    /// The run is settled, and the daemon recorded this many events.
     Done(usize),
 }
 

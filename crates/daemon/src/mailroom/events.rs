@@ -27,7 +27,7 @@ const BATCH_MAX: usize = 64;
 #[derive(Default)]
 struct Unfit {
     moved: UnfitFiles,
-    /// Those that could not be moved aside.
+    /// The files that could not be moved aside.
     stuck: UnfitFiles,
 }
 

@@ -143,7 +143,7 @@ impl Mailroom {
                 check_deadline(shared, self.docket.tentative.state(), signed, &record, at)?;
                 let tentative = &mut self.docket.tentative;
                 if entry.host.is_none() {
-                    // It was judged before there were several hosts, for agents and by a policy that no record names.
+                    // A single host judged the record before others joined, for agents and by a policy that no record names.
                     tentative.add_recorded(entry, &record, at);
                 } else {
                     let followed = tentative.add_again(entry, &record, message, at);

@@ -169,7 +169,7 @@ fn failure_of(parked: &Parked) -> String {
     format!("cannot write to a mailbox; will retry: {}: ", parked.why)
 }
 
-/// What keeps the daemon from writing to a directory.
+/// The obstacle that keeps the daemon from writing to a directory.
 enum Obstacle {
     NoDirectory,
     Denied,

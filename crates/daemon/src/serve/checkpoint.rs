@@ -17,7 +17,7 @@ const LOOK_MS: u64 = 20;
 #[derive(Default)]
 pub(super) struct Checkpoints {
     running: Option<Running>,
-    /// Set once somebody waits for the one that is running.
+    /// Set once somebody waits for the running checkpoint.
     is_awaited: Arc<AtomicBool>,
     /// The reason why the last checkpoint failed; a failure is logged once until it is over.
     pub(super) unsynced: Option<String>,
@@ -49,8 +49,8 @@ fn joined(running: Running) -> Option<SyncedCheckpoint> {
     synced.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }
 
-/// Starts a thread that syncs the checkpoint it is sent. A checkpoint is begun only once the thread runs, because one that is
-/// lost allows no other.
+/// Starts a thread that syncs the checkpoint sent to it. The daemon begins a checkpoint only once the thread runs, because a
+/// lost checkpoint would block every later one.
 fn thread() -> Option<(mpsc::Sender<Checkpoint>, Running)> {
     let (send, sent) = mpsc::channel();
     let thread = std::thread::Builder::new().name("checkpoint".to_owned());

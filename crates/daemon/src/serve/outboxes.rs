@@ -21,7 +21,7 @@ const SWEEP_MAX_MS: u64 = 10_000;
 /// The most hints between two passes; the others wait for the next round of the loop.
 const HINTS_PER_ROUND: usize = 256;
 
-/// The most packets between two passes that are looked at because of a hint. The others are looked at when a message
+/// The most packets that the daemon looks at because of a hint between two passes. It looks at the others when a message
 /// names them.
 const PACKETS_PER_ROUND: usize = 16;
 

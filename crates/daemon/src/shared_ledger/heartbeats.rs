@@ -57,7 +57,8 @@ pub(crate) struct Heartbeats {
     ended: VecDeque<(HostName, DateTime<Utc>)>,
     /// The monotonic time of the next heartbeat.
     speak_at: u64,
-    /// True if the last heartbeat told that this host is frozen. Others hear of that at once: it ends their comparison.
+    /// True if the last heartbeat said that this host is frozen. This host says so at once, because it ends the comparison
+    /// on the other hosts.
     told_frozen: bool,
     /// The start of this daemon run, and the number of its next heartbeat.
     started: Option<DateTime<Utc>>,
@@ -93,8 +94,8 @@ impl Heartbeats {
         })
     }
 
-    /// True if this heartbeat is newer than all that are known of its host. One that somebody recorded and sends again
-    /// is not.
+    /// True if this heartbeat is newer than all known ones of its host. A heartbeat that somebody recorded and sends again
+    /// is not newer.
     fn is_newer(&self, state: &HostState) -> bool {
         let is_over = |(host, started): &(HostName, DateTime<Utc>)| {
             *host == state.host && *started == state.started

@@ -83,7 +83,7 @@ pub(crate) struct SharedLedger {
     /// True for a command that lets this host join: it follows the log even if this host's key is not one of the fleet's.
     pub(crate) is_joining: bool,
     heartbeats: Heartbeats,
-    /// Set while the log can be read and takes nothing of this host.
+    /// Set while the log answers but takes no batch from this host.
     refusing: Option<Refusing>,
     /// A batch that the log may or may not have.
     pub(crate) unknown: Option<Signed>,
@@ -101,7 +101,7 @@ pub(crate) struct SharedLedger {
     pub(crate) past: PastHeads,
 }
 
-/// A log that took nothing of this host.
+/// A log that took no batch from this host.
 #[derive(Debug)]
 struct Refusing {
     since: DateTime<Utc>,
@@ -116,7 +116,7 @@ struct Refusing {
 pub(crate) struct LastRecord {
     /// Its time; no later record has an earlier one.
     pub(crate) at: DateTime<Utc>,
-    /// It names a host, and so does every later one.
+    /// True if the record names a host; every later record does too.
     pub(crate) names_host: bool,
 }
 
@@ -263,7 +263,7 @@ impl SharedLedger {
         self.look_at = self.look_at.max(moment.mono.saturating_add(RETRY_MS));
     }
 
-    /// Has this policy from now on, and gives back the one before. What stopped this host for that one alone is over.
+    /// Replaces this host's policy and returns the previous one. A host that only the previous policy had stopped goes on.
     pub(crate) fn take_policy(&mut self, policy: String) -> String {
         let before = std::mem::replace(&mut self.sharing.policy, policy);
         if let SharingState::Outdated { .. } = self.sharing_state {

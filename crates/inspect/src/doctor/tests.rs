@@ -1,4 +1,4 @@
-//! What each check says of a workspace of claude and codex, after a shell did something to it.
+//! Tests what each check says of a workspace of claude and codex after a shell changed it.
 
 #[path = "../../../../tests/sh.rs"]
 mod sh;
@@ -311,7 +311,7 @@ fn spelled(words: &str) -> String {
     format!("settled {words}")
 }
 
-/// What the daemon's user asks on New Year 2030.
+/// The checks' context when the daemon's user asks on New Year 2030.
 fn question<'a>(
     root: &'a Path,
     agents: &'a [AgentName],

@@ -114,7 +114,7 @@ pub struct Wait {
     pub review: String,
     /// The agent or person who owes the move.
     pub mover: String,
-    /// The time since when it is owed.
+    /// The time since when the mover owes the move.
     pub since: DateTime<Utc>,
 }
 

@@ -22,7 +22,7 @@ pub struct Threads {
     pub round_of_generation: u32,
     /// The rounds this generation may take.
     pub rounds: u8,
-    /// Those that prevent approval first, then open ones, then the rest.
+    /// The threads: first those that prevent approval, then open ones, then the rest.
     pub threads: Vec<ThreadView>,
 }
 

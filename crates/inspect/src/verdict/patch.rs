@@ -21,14 +21,14 @@ pub struct Patches {
 /// The result of a comparison.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Comparison {
-    /// Both are the same commit; that of the question may be abbreviated.
+    /// Both are the same commit; the commit in the question may be abbreviated.
     Itself,
     /// Both make the same change.
     Same {
         /// The patch id of both, from `git patch-id --stable`.
         patch_id: String,
     },
-    /// They do not, or git cannot tell.
+    /// They make different changes, or git cannot tell.
     Void {
         /// The reason.
         why: String,

@@ -108,7 +108,7 @@ pub struct BriefChange {
     /// The files that differ.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub changed_files: Vec<RepoPath>,
-    /// Those that are tests by their path or name: a test that changes with the code proves less about it.
+    /// The changed files that are tests by their path or name: a test that changes with the code proves less about it.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub edits_tests: Vec<RepoPath>,
 }

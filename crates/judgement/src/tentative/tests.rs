@@ -493,7 +493,7 @@ fn another_host_takes_a_request_that_passes_to_the_next_reviewer() {
     );
 }
 
-/// Judges a record again on another host, which takes nothing of it.
+/// Judges a record again on another host, and rolls that host back.
 fn judged_again(table: &mut Table, entry: &Entry, record: &Record) -> Result<(), Differs> {
     let said = follow(&mut table.follower, entry, record);
     table.follower.roll_back();

@@ -133,7 +133,7 @@ pub struct Budget {
 pub struct HeldThread {
     /// The thread.
     pub id: FindingId,
-    /// With whom, and by which action.
+    /// The thread's state with the action that caused it, such as `held (veto)`.
     pub state: String,
 }
 
@@ -178,9 +178,9 @@ pub struct Legal {
 /// each thread.
 #[derive(Clone, Debug, Default)]
 pub struct ResolvedUnnamed {
-    /// Those that a feedback resolves.
+    /// The threads that a feedback resolves.
     pub by_feedback: BTreeSet<FindingId>,
-    /// Those that an lgtm resolves.
+    /// The threads that an lgtm resolves.
     pub by_lgtm: BTreeSet<FindingId>,
 }
 

@@ -71,7 +71,7 @@ pub fn write(
 pub(super) fn write_new(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let directory = path
         .parent()
-        .expect("a file of a workspace lies in a directory");
+        .expect("a file of a workspace is in a directory");
     let temporary = directory.join(format!(
         ".settled-send-{}.tmp",
         workspace::clock::new_name()

@@ -60,7 +60,7 @@ pub struct SentBefore {
     pub known: SentMessage,
 }
 
-/// The reason a message was not posted. Then the outbox has nothing of it.
+/// The reason a message was not posted. The outbox then has no part of it.
 #[derive(Debug, thiserror::Error)]
 pub enum PostError {
     /// The draft cannot become a message.

@@ -20,7 +20,7 @@ const NOTICE_PATIENCE: Duration = Duration::from_millis(500);
 /// The outcome of sending a message.
 #[derive(Debug)]
 pub struct SendOutcome {
-    /// The daemon's decision, as far as it was waited for.
+    /// The daemon's decision, if the sender waited for it.
     pub fate: MessageFate,
     /// True if the message was sent before under this id, or by somebody else at the same time.
     pub again: bool,

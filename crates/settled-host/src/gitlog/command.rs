@@ -132,7 +132,7 @@ impl Store {
             store.init()?;
         }
         if !store.is_whole() {
-            // What `init` keeps, such as an empty HEAD, is damaged. Nobody can use it, and the remote has everything.
+            // `init` keeps damaged files, such as an empty HEAD. Nobody can use the copy, and the remote has everything.
             std::fs::remove_dir_all(directory).map_err(|error| store.failed(&error))?;
             store.init()?;
         }
@@ -400,7 +400,7 @@ mod tests {
     fn beside_a_late_command_another_one_answers() {
         let directory = tempfile::tempdir().expect("a directory");
         let store = Store::open(&directory.path().join("log.git")).expect("a repository");
-        // The first of them waits for what never comes, as one that began before the network was cut off.
+        // The first call never ends, like a call that began before the network was cut.
         let alias = [
             "-c",
             "alias.first=!mkdir first 2>/dev/null && sleep 60; echo done",
@@ -414,12 +414,12 @@ mod tests {
         assert_eq!(said.out, b"done\n");
         assert!(late.is_some_and(|late| late >= usual), "{late:?}");
         assert!(began.elapsed() < FAR, "{:?}", began.elapsed());
-        // One that must not run twice is waited for.
+        // `run_alone` waits for a command that must not run twice.
         let mut is_late = false;
         let alias = ["-c", "alias.slow=!sleep 0.4; echo done", "slow"];
         let said = store.run_alone(&alias, usual, || is_late = true);
         assert!(said.is_ok_and(|said| said.out == b"done\n") && is_late);
-        // One that answers in time runs alone, and nobody is told.
+        // A command that answers in time runs alone, and `tell` is not called.
         let said = store.run_far(&alias, FAR, || panic!("it is not late"));
         assert!(said.is_ok_and(|(said, was_beside)| said.succeeded && !was_beside));
     }

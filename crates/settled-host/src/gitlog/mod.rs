@@ -4,7 +4,7 @@
 //! because the commit depends only on the batch and its parent. A thread of its own talks to the remote, so that no
 //! call waits for the network longer than `WAIT`. A slower poll or push goes on meanwhile, and the caller that asks
 //! again gets its result: a remote may take seconds to answer, as one behind ssh does. A poll that takes longer than
-//! polls of this remote do is trouble before it ends: a network that drops packets lets nothing fail.
+//! this remote's polls usually take counts as trouble before it ends: on a network that drops packets, nothing fails.
 
 mod chain;
 mod command;
@@ -30,10 +30,10 @@ const NEAR: Duration = Duration::from_millis(400);
 const LATE: Duration = Duration::from_millis(800);
 const LATE_FIRST: Duration = Duration::from_secs(2);
 
-/// The time after which a fetch counts as trouble. It goes on, because there may be much to fetch.
+/// The time after which a fetch counts as trouble. The fetch goes on, because it may have much to fetch.
 const FETCHED: Duration = Duration::from_secs(2);
 
-/// The time after which a push runs again beside one that has not ended. A forge takes a few seconds for one.
+/// The time after which a second push starts beside one that has not ended. A forge takes a few seconds for a push.
 const PUSHED: Duration = Duration::from_secs(5);
 
 /// The longest wait of a call for the thread.
@@ -280,7 +280,7 @@ impl State {
         self.links.last().map_or(Head::EMPTY, |link| link.head)
     }
 
-    /// What a poll may find out: the end, and whether the remote answers.
+    /// Returns the facts that a poll can change: the end, and whether the remote answers.
     fn known(&self) -> (Head, bool) {
         (self.end(), self.trouble.is_none())
     }
@@ -333,7 +333,7 @@ struct Worker {
 impl Worker {
     /// Runs until the log is dropped.
     fn run(&self, asked: &Receiver<Errand>) {
-        // The first call asks for the first poll: one that began before it would have to be repeated.
+        // The first call asks for the first poll: a poll that began before the call would have to run again.
         let mut next_look = Instant::now() + self.pause();
         loop {
             let pause = next_look.saturating_duration_since(Instant::now());
@@ -548,8 +548,8 @@ pub fn is_unresolved(error: &LogError) -> bool {
     said.contains("could not resolve host")
 }
 
-/// True if git says that the remote does not exist. To a host that has joined, such a remote is away and may come back, like
-/// a disk that is not mounted; to one that joins, its name is wrong.
+/// True if git says that the remote does not exist. For a host that has joined, the remote is unreachable and may come back,
+/// like a disk that is not mounted; for a host that is joining, the name is wrong.
 pub fn is_missing(error: &LogError) -> bool {
     let words = [
         "does not appear to be a git repository",

@@ -316,7 +316,7 @@ mod tests {
         for (change, what) in changes {
             assert_eq!(told(change), [what]);
         }
-        // A stream without a limit drops nothing, and one that is full refuses.
+        // A stream without a limit drops nothing, and a full stream refuses.
         let fit: [Change; 4] = [
             |config| config.discard = DiscardPolicy::Old,
             |config| {

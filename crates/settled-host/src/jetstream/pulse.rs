@@ -12,12 +12,12 @@ use tokio::task::AbortHandle;
 use super::ChangeSignal;
 use super::link::Link;
 
-/// The pause after a request that was answered, and after one that was not. With the time limit of a request, they
-/// let a host that is cut off report it within 2 s.
+/// The pause after an answered request, and after an unanswered one. Together with the time limit of a request, they let a
+/// host that is cut off report it within 2 s.
 const EVERY: Duration = Duration::from_millis(700);
 const AGAIN: Duration = Duration::from_millis(200);
 
-/// The time after which a connection that has never been there counts as failed: the first request of a host that is just
+/// The time after which a connection that was never up counts as failed: the first request of a host that is just
 /// connecting would fail.
 const CONNECTING: Duration = Duration::from_secs(1);
 
@@ -67,7 +67,7 @@ struct Beats {
 struct LeaderClock {
     /// Its lead over this host's clock, in milliseconds.
     ahead_ms: i64,
-    /// The time of the answer, by the clock that nobody sets and by the one that people set.
+    /// The time of the answer, by the monotonic clock and by the clock that people set.
     at: Instant,
     utc: DateTime<Utc>,
 }

@@ -239,8 +239,8 @@ pub(super) fn leave(args: &LeaveArgs, context: &HostContext) -> Result<Exit, Fai
             decision: decision.clone(),
         }))
     };
-    // A host whose key is not the fleet's is out already and could record nothing: the name, and the agents at home under
-    // it, may be another machine's by now.
+    // A host whose key is not the fleet's has left already and can record nothing: by now the name, and the agents at home
+    // under it, may belong to another machine.
     if member::is_in(root, &shared, context.wait).map_err(without_log)? {
         member::record(
             root,

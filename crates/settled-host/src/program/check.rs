@@ -271,7 +271,7 @@ fn follows(mut log: Box<dyn Log>, mirror: Head, wait: Wait) -> Result<Head, LogE
     Ok(end)
 }
 
-/// The finding about a repository that answers, or does not. One that does not continue the ledger answers as well.
+/// The finding about whether a repository answers. A repository that does not continue the ledger answers as well.
 fn of_repository(end: &Result<Head, LogError>, repository: &str) -> Option<Finding> {
     match end {
         Ok(head) => Some(ok(format!(

@@ -1,7 +1,7 @@
 //! `settled host join`: makes this workspace one of the hosts that share a ledger. The first host brings its own
 //! ledger; another one starts with an empty ledger, or with a prefix of the shared one.
 //!
-//! `checks` changes nothing that this host or another one has, and only a join that passes all of it is recorded. Every step
+//! `checks` changes nothing that this host or another one has; this module records a join only if all checks pass. Every step
 //! can be repeated.
 
 mod checks;
@@ -363,7 +363,7 @@ fn make_room(args: &JoinArgs, root: &Path, own: &HostDirectory) -> Result<(), Fa
     Ok(())
 }
 
-/// Removes what the checks of a refused join needed. What cannot be removed changes nothing here.
+/// Removes the files that the checks of a refused join needed. A file that cannot be removed does no harm.
 fn leave_no_trace(own: &HostDirectory, is_new: bool, root: &Path, has_root: bool) {
     let _ = own.withdraw();
     if is_new {
@@ -415,7 +415,8 @@ impl LastAnswer {
         last.is_some_and(|error| !error.is_retryable())
     }
 
-    /// True if another try may get another answer. One that is still out is waited for: it says whether this host has joined.
+    /// True if another try may get another answer. Waits longer if the log may have taken the join: its answer then says
+    /// whether this host has joined.
     fn may_change(&self, since: Instant, wait: Wait) -> bool {
         let wait = if self.may_have_taken() {
             wait.twice()

@@ -260,9 +260,9 @@ fn order(
 /// The policy by which a command judges again what the log has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum JudgesBy {
-    /// The one in settled.toml: if the hosts have another one, the command fails.
+    /// The policy in settled.toml: if the hosts have another one, the command fails.
     OwnPolicy,
-    /// The one that all hosts had at the time of each record, whatever settled.toml says.
+    /// The policy that all hosts had at the time of each record, whatever settled.toml says.
     CommonPolicy,
 }
 

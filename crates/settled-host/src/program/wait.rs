@@ -9,7 +9,7 @@ use message_schema::line::escaped;
 use settled_host::{is_missing, is_unresolved};
 use spool::log::{Head, Log, LogError};
 
-/// The time after which the person hears what is waited for.
+/// The time after which the command says what it waits for.
 const TOLD: Duration = Duration::from_millis(800);
 
 /// The pause between two tries.
@@ -46,7 +46,7 @@ impl Wait {
         self.retrying(ask, LogError::is_retryable)
     }
 
-    /// The end of a log that a person has just named. One that does not exist, or whose name has no address, is answered
+    /// The end of a log that a person has just named. If the log does not exist, or its name has no address, this fails
     /// at once.
     pub(super) fn end_of_new(self, log: &mut dyn Log) -> Result<Head, LogError> {
         self.retrying(

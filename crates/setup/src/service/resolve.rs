@@ -108,7 +108,7 @@ impl Service {
     }
 }
 
-/// The place that `ledger.log` names; `settled-host` says what is wrong with one that is none.
+/// The place that `ledger.log` names; `settled-host` says what is wrong with a text that names none.
 fn shared_place(log: Option<&str>) -> SharedPlace {
     let Some(log) = log else {
         return SharedPlace::Unshared;

@@ -51,8 +51,8 @@ pub(crate) struct Touched {
 /// A directory that could not be opened, and the error: changes in it are not durable.
 type Closed = (PathBuf, SpoolError);
 
-/// A checkpoint that has begun: what was touched until then, and how far each lane had come. What is delivered meanwhile
-/// belongs to the next one.
+/// A checkpoint that has begun: the directories touched until then, and how far each lane had come. Files delivered meanwhile
+/// belong to the next checkpoint.
 #[derive(Debug)]
 pub(crate) struct Begun {
     pub(super) touched: Touched,
@@ -71,9 +71,9 @@ pub(super) struct DurableNote {
 #[derive(Debug)]
 pub(crate) struct SyncOutcome {
     pub(super) result: Result<(), SpoolError>,
-    /// What is still not durable.
+    /// The changes that are still not durable.
     pub(super) left: Touched,
-    /// What the cursors say now.
+    /// The positions that the cursors now note as durable.
     pub(super) noted: Vec<DurableNote>,
     /// The lanes whose cursors somebody removed.
     pub(super) without_cursor: Vec<Lane>,

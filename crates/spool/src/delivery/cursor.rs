@@ -101,7 +101,7 @@ impl Progress {
             turn,
             done: done.max(durable),
             verify: verify.map_or(head, |note| note.verify),
-            // What is durable was delivered, so none of it still waits for its rename.
+            // A durable item was delivered, so it no longer waits for its rename.
             prepared: prepared.map(|note| note.pos).filter(|pos| *pos > durable),
         };
         (progress, trust)

@@ -94,7 +94,7 @@ pub(crate) enum Disposition {
     Gone,
     /// The outbox holds other bytes under this name: new input.
     New(FileName),
-    /// It is another user's directory that this user may not move. It stays, and nothing waits for it.
+    /// The original is another user's directory that this user may not move. It stays, and nothing waits for it.
     Left,
 }
 

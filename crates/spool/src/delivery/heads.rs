@@ -24,7 +24,7 @@ pub(crate) struct LaneHead {
 }
 
 impl LaneHead {
-    /// Returns the item up to which a lane has to have come to need nothing, or nothing but what is listed.
+    /// Returns the item that a lane must have reached to need at most the listed records.
     pub(crate) fn complete_after(&self) -> Pos {
         self.owed_after.min(self.last)
     }

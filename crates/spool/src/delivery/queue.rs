@@ -1,7 +1,7 @@
 //! One lane: the files that its directory is still owed, in ledger order, and the cursor that follows them.
 //!
 //! `group` makes the files of a mailbox; `dispose` puts the originals of an outbox away. A lane that is owed much keeps
-//! the first records alone; the ledger has the others, and they are read when it comes to them.
+//! only the first records; it reads the others from the ledger when it gets to them.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::io;

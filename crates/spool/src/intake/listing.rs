@@ -94,7 +94,7 @@ impl Intake {
         if let Some(outbox) = outbox
             && let Some(file) = outbox.files.get_mut(&name)
         {
-            // A file that was given time is looked at early if it changed; only a look can tell.
+            // The intake looks early at a file that was given time, because only a look tells whether it changed.
             if file.memory.given.is_some()
                 && let Some(wake) = file.wake.take()
             {

@@ -196,7 +196,7 @@ pub(super) fn look(
             }))
         }
         Ok(ReadOutcome::Unfinished(readiness)) => Ok(readiness),
-        // Whatever the intake concluded about it before is out of date.
+        // The file changed during the read, so earlier conclusions about it are out of date.
         Ok(ReadOutcome::Changed) => {
             memory.is_closed = false;
             memory.still = None;

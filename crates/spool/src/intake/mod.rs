@@ -33,8 +33,8 @@ const FRUITLESS_REST_MS: u64 = 5;
 /// The bytes of messages after which a call to `take` ends, so that its caller can stop behind a large one.
 const TAKEN_BYTES_MAX: usize = 128 * 1024;
 
-/// The pause between two files of one outbox that a writer has open, in milliseconds. Few of them are asked about every
-/// [`OPEN_MS`]; thousands take turns, so they cost no more than the few.
+/// The pause between two files of one outbox that a writer has open, in milliseconds. The intake asks about each of a
+/// few files every [`OPEN_MS`]; thousands take turns, so they cost no more than the few.
 const ASK_MS: u64 = 10;
 
 /// The most files of one outbox that the intake knows at a time. It looks for the others once half of these are
@@ -226,8 +226,8 @@ impl Intake {
         }
     }
 
-    /// Returns the outboxes in which a look since the last call took no file, or one that was given time. They are named again
-    /// for as long as they rest.
+    /// Returns the outboxes in which a look since the last call took no file, or a file that was given time. Each call names
+    /// them again for as long as they rest.
     pub fn take_fruitless(&mut self) -> BTreeSet<String> {
         let fruitless = self.fruitless.clone();
         self.fruitless

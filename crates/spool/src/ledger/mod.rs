@@ -209,7 +209,7 @@ impl Ledger {
         let name = segment
             .path
             .strip_prefix(self.layout.root())
-            .expect("segments lie below the root");
+            .expect("segments are below the root");
         let replaced = |what| {
             Err(SpoolError::Replaced {
                 path: segment.path.clone(),

@@ -1,8 +1,8 @@
 //! Snapshots: the state after some record of the ledger, so that a start reads only the later records.
 //!
-//! A snapshot only shortens the reading. One that is missing, torn or of another form is passed over with a reason, and
-//! an older one or the whole ledger is read instead; removing them all costs only time. An intact one that was made
-//! from other records proves that the ledger was rewritten: no start continues until a person accepts the ledger. The
+//! A snapshot only shortens the reading. A start passes over a missing or torn snapshot, or one of another form, with a
+//! reason, and reads an older snapshot or the whole ledger instead; removing them all costs only time. An intact snapshot
+//! of other records proves that somebody rewrote the ledger: no start continues until a person accepts the ledger. The
 //! caller, a [`Fold`], defines the content; this module decides whether a snapshot may be used.
 
 pub(crate) mod check;

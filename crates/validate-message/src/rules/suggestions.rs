@@ -19,7 +19,7 @@ const REPEATED_MAX: usize = 70;
 pub(super) struct Wrong<'a> {
     /// The name of its field.
     pub(super) name: &'a str,
-    /// What the line has before the value.
+    /// The part of the line before the value.
     pub(super) lead: String,
     pub(super) node: &'a Node,
     pub(super) shape: &'a Shape,

@@ -87,10 +87,10 @@ pub enum Input {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CheckoutMode {
-    /// Those of the commit under review, in a tree of the run's own, if there is a repository.
+    /// The files of the commit under review, in a tree of the run's own, if there is a repository.
     #[default]
     Head,
-    /// Those in its working directory.
+    /// The files in the agent's working directory.
     Workdir,
 }
 

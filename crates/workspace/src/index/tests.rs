@@ -124,7 +124,7 @@ fn snapshot(spool: &Spool) -> std::path::PathBuf {
     made.expect("a snapshot").path
 }
 
-/// What the records add up to without any snapshot.
+/// The index folded from all records, without any snapshot.
 fn folded(root: &Path) -> LedgerIndex {
     let mut index = LedgerIndex::default();
     spool::read_ledger(root, &mut |entry| index.add(entry)).expect("a ledger");

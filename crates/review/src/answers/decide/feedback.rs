@@ -79,7 +79,7 @@ pub(super) fn decide(
     Ok(Ruling { step, alerts })
 }
 
-/// True if the rules would refuse this feedback because it says nothing. False for one that has other faults. `declared`
+/// True if the rules would refuse this feedback because it says nothing. False for a feedback with other faults. `declared`
 /// is the number of turns that it declares. Where the gate only advises, no feedback is refused for that.
 pub fn feedback_is_empty(
     review: &Review,

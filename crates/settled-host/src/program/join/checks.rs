@@ -163,7 +163,8 @@ fn parts_from_nobody(
 /// Chooses the key with which this host asks to join; true if it is not this host's key yet.
 ///
 /// A key that the other hosts know stays, whatever the command line says: this host could not replace it, and repeating a
-/// join must not lock it out. Otherwise a key of an earlier join goes on, because the log may have that join already.
+/// join must not lock it out. Otherwise this host keeps the key of an earlier join, because the log may already have that
+/// join.
 fn choose_key(
     args: &JoinArgs,
     own: &HostDirectory,

@@ -113,7 +113,7 @@ fn a_value_at_the_edge_of_what_is_allowed_is_read() {
     ] {
         assert!(parse(&text).is_ok(), "{text}{:?}", parse(&text));
     }
-    // What is left empty is the default.
+    // An empty value means the default.
     for text in [
         "[ledger]\nlog = \" \"\nworkspace = \"\"\nhost = \"\"\n",
         "[notify]\ncommand = []\nwebhook = \"\"\nquiet_hours = \"\"\n",

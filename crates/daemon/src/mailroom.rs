@@ -474,7 +474,7 @@ impl Mailroom {
         self.housekeeping.wants_rest(&self.spool)
     }
 
-    /// True if a checkpoint has something to do, apart from one that has begun.
+    /// True if a new checkpoint would have something to do.
     pub fn wants_checkpoint(&self) -> bool {
         self.spool.wants_checkpoint()
     }
@@ -560,7 +560,7 @@ impl Mailroom {
         schedule.set(Wakeup::Look, hopeful.filter(|_| self.is_in_step()));
         schedule.set(Wakeup::Retry, self.spool.next_delivery());
         schedule.set(Wakeup::Sweep, (self.sweeping.unlisted > 0).then_some(0));
-        // Nobody repairs a log while this waits for it.
+        // A frozen host does not wait for the log: nobody repairs it meanwhile.
         let look = self.next_look().filter(|_| !self.is_frozen());
         schedule.set(Wakeup::Log, look);
         schedule

@@ -89,7 +89,7 @@ pub enum OpenMode {
     New,
 }
 
-/// The verbs. Those that change something come last.
+/// The operations on a disk. The ones that change something come last.
 pub trait Disk: Send + Sync {
     /// Opens the root directory of a workspace, the only path that is resolved as given.
     fn open_root(&self, path: &Path) -> io::Result<Handle>;

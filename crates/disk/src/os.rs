@@ -155,7 +155,7 @@ impl Disk for Os {
         Ok(retry_on_intr(|| rustix::fs::fdatasync(file))?)
     }
 
-    /// On Apple systems a plain fsync leaves the bytes in the drive's cache; std makes the call that does not.
+    /// On Apple systems a plain fsync leaves the bytes in the drive's cache; std makes the call that flushes it.
     #[cfg(not(target_os = "linux"))]
     fn sync_data(&self, file: &Handle) -> io::Result<()> {
         std::fs::File::from(file.try_clone()?).sync_all()

@@ -119,11 +119,11 @@ pub enum PairEvent {
     StartFailed,
     /// The command that has the turn ended with readable output.
     Ended(Signal),
-    /// It crashed, or the driver could not read its output.
+    /// The command crashed, or the driver could not read its output.
     Crashed,
-    /// A person interrupted it.
+    /// A person interrupted the pair.
     Interrupted,
-    /// A person lets it continue from where it was interrupted.
+    /// A person lets the pair continue from where it was interrupted.
     Resumed,
     /// A person drops it after an interruption.
     Dropped,

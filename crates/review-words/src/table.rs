@@ -159,8 +159,8 @@ impl<const KIND: u8> Table<KIND> {
     }
 
     /// Ends a snapshot that may lack some of the rows from when it began: it was made from the records, but
-    /// values that were undone since also decided which values became rows here. Those stay in memory. Only for a table
-    /// in which an empty row stands for none: if the snapshot lacks one, it is forgotten.
+    /// values that were undone since also decided which values became rows here. Those stay in memory. Use it only for
+    /// a table in which an empty row means no row: the table forgets an empty row that the snapshot lacks.
     pub fn rest_on_what_is_in(&mut self, stored: Arc<dyn StoredRows>) {
         let began = self.closing.clone();
         self.rest_on(stored);

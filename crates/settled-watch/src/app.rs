@@ -97,11 +97,11 @@ pub enum ListRow {
 pub enum Asked {
     /// Nothing but a new frame.
     Nothing,
-    /// To end.
+    /// End the program.
     Quit,
-    /// To copy a text.
+    /// Copy a text.
     Copy(String),
-    /// To read the chosen review.
+    /// Read the chosen review.
     Read,
 }
 

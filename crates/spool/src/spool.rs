@@ -391,7 +391,7 @@ impl Spool {
                 done,
             ))
         });
-        // If no thread can be started, one runs after the other.
+        // If no thread can start, this one does both, one after the other.
         let (pass, done) =
             both.unwrap_or_else(|| (lanes.pass(view.root, view.judged, now, files_max), done()));
         self.checkpoint_if_due()?;

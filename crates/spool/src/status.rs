@@ -16,7 +16,7 @@ use disk::{Disk as _, OpenMode, Os};
 /// Returns whether a process holds the workspace's lock; `None` if the caller's user, who is not the daemon's, may not
 /// see that, or if something else is in the lock's place. A workspace without a lock file was never served.
 pub fn is_served(root: &Path) -> Option<bool> {
-    // As the daemon opens it: follows no link, and waits for nobody at the other end of a pipe.
+    // Opens the lock as the daemon does: follows no link, and never waits at a pipe.
     let opened = Os
         .open_root(root)
         .and_then(|root| Os.open(&root, dirs::LOCK.as_ref(), OpenMode::Read));

@@ -102,8 +102,8 @@ impl Alerts {
         self.known.get(&(kind, path.to_owned()))
     }
 
-    /// Raises an alert and logs it, unless it is already known. False if as many like it are known as
-    /// may be: this one is then in no list, and the caller has to raise it again.
+    /// Raises an alert and logs it, unless it is already known. False if the list of such alerts is
+    /// full: the alert is then in no list, and the caller has to raise it again.
     pub fn raise(&mut self, alert: Alert) -> bool {
         let key = (alert.kind, alert.path.clone());
         let known = self.known.get(&key);

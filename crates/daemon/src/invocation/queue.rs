@@ -18,7 +18,7 @@ use crate::mailroom::Mailroom;
 
 /// A request that waits for its reviewer's command.
 struct WaitingRequest {
-    /// By its author's priority.
+    /// The time by which the command should start, by the author's priority.
     pick_up_by: DateTime<Utc>,
     review: ReviewKey,
     reviewer: AgentName,

@@ -1,7 +1,8 @@
-//! Follows the log: what the other hosts judged is judged again by the same code, and only then taken over.
+//! Follows the log: this host judges the other hosts' records again with the same code, and only then takes them over.
 //!
-//! While nobody knows whether the log has a batch, nothing else is judged: the same bytes go out until it is known. What
-//! does not follow freezes the workspace here: nothing is judged, taken over or delivered until the log has changed.
+//! While nobody knows whether the log has a batch, this host judges nothing else: it sends the same bytes until it knows. A
+//! record that does not follow freezes the workspace here: this host judges, takes over and delivers nothing until the log
+//! changes.
 
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::sync_channel;
@@ -22,7 +23,8 @@ use crate::shared_ledger::{LastRecord, SharedLedger, Sharing, SharingState};
 const REFUSED_MS: u64 = 5_000;
 
 impl Mailroom {
-    /// Finds out what nobody knew, and takes over what is new. Says whether anything may be judged here now.
+    /// Finds out whether the log has a batch that nobody knew of, and takes over new records. Returns whether this host may
+    /// judge now.
     pub(super) fn follow(&mut self, moment: Moment) -> Result<bool, SpoolError> {
         let may_judge = self.follow_log(moment);
         let ledger = self.spool.layout().ledger();
@@ -34,7 +36,7 @@ impl Mailroom {
         Ok(may_judge? && !self.is_frozen())
     }
 
-    /// Takes over what is new like [`Mailroom::follow`], and tells nobody.
+    /// Takes over new records like [`Mailroom::follow`], without heartbeats and alerts.
     pub(super) fn follow_log(&mut self, moment: Moment) -> Result<bool, SpoolError> {
         let Some(shared) = &mut self.shared else {
             return Ok(true);
@@ -121,7 +123,7 @@ impl Mailroom {
             .as_mut()
             .expect("only a shared ledger has batches of others");
         if shared.has_other_policy() {
-            // The batch before this one changed it, and this one was judged by the new one.
+            // The batch before this one changed the policy, and its host judged this one by the new policy.
             return Ok(false);
         }
         let head = self.spool.head().seq;
@@ -131,12 +133,12 @@ impl Mailroom {
         let mut last = shared.last;
         for (entry, read) in new {
             let checked = read.and_then(|(record, at, message)| {
-                // All of a batch has one signature, over all of its bytes.
+                // A batch has one signature, over all of its bytes.
                 if records.is_empty() {
                     check_signature(shared, signed, &record)?;
                 }
                 check_origin(shared, signed, entry, (&record, at), last)?;
-                // A record that only keeps the time of the one before it moves nothing.
+                // A record with the same time as the one before it moves no clock.
                 if at > last.at && at > look.latest {
                     return Err(Untrusted::Early(at));
                 }
@@ -193,7 +195,7 @@ impl Mailroom {
 }
 
 impl SharedLedger {
-    /// Lets a host wait that followed the log, but whose clock is too far ahead to record anything.
+    /// Makes a host wait that followed the log, but whose clock is too far ahead to record anything.
     fn hold_back(&mut self, since: DateTime<Utc>, moment: Moment) {
         match &self.sharing_state {
             SharingState::InStep => {
@@ -210,7 +212,7 @@ impl SharedLedger {
     }
 
     /// True if the log that froze this host continues its ledger now, which ends with `ours`. A batch that broke a rule
-    /// breaks it still: only another one in its place, or none, ends the freeze.
+    /// still breaks it: only another batch in its place, or none, ends the freeze.
     fn thaws(&mut self, ours: Head, moment: Moment) -> bool {
         if moment.mono < self.look_at {
             return false;
@@ -223,7 +225,7 @@ impl SharedLedger {
         let (Ok(end), Ok(batches)) = (log.head(), log.follow(ours)) else {
             return false;
         };
-        // No batch proves nothing: the next one may still be on its way.
+        // The absence of a batch proves nothing: the next one may still be on its way.
         let next = batches.first().map(|signed| signed.batch.head());
         let thaws = next.map_or(end == ours, |next| Some(next) != self.refused);
         if thaws {
@@ -271,8 +273,8 @@ fn read(signed: &Signed) -> ReadBatch {
     read.collect()
 }
 
-/// Calls `take_over` with each batch and what was read of it, as long as it says true. The next one is read meanwhile: a host
-/// that has much to take over has more than one core.
+/// Calls `take_over` with each batch and its records until it returns false. Another thread reads the next batch meanwhile: a
+/// host that has much to take over has more than one core.
 fn reading_ahead(
     batches: &[Signed],
     mut take_over: impl FnMut(&Signed, ReadBatch) -> Result<bool, SpoolError>,
@@ -281,7 +283,7 @@ fn reading_ahead(
         let (give, taken) = sync_channel(1);
         let reading = (batches.len() > 1).then(|| {
             std::thread::Builder::new().spawn_scoped(scope, move || {
-                // The receiver goes with the first batch that is not taken over.
+                // The receiver ends with the first batch that `take_over` rejects.
                 let _ = batches
                     .iter()
                     .try_for_each(|signed| give.send(read(signed)));
@@ -333,7 +335,7 @@ fn check_signature(
     Ok(())
 }
 
-/// Checks whose a record of a batch with a good signature is, and that its time does not go back.
+/// Checks that the host that signed a batch may record this record, and that the record's time does not go back.
 fn check_origin(
     shared: &SharedLedger,
     signed: &Signed,
@@ -350,7 +352,7 @@ fn check_origin(
         let folded = fleet.clone().change(change, host);
         folded.map_err(|refusal| Untrusted::Frozen(refusal.to_string()))?;
     }
-    // Before there were several hosts no record named one.
+    // A record names no host if it was made before other hosts joined.
     let may_name_none = !last.names_host;
     match &entry.host {
         Some(named) if named == host => {}
@@ -370,7 +372,7 @@ fn check_origin(
     Ok(())
 }
 
-/// Checks that a deadline was not fired before it came, or by a host that had to wait for another.
+/// Checks that no host fired a deadline early, or while it had to wait for another host.
 fn check_deadline(
     shared: &SharedLedger,
     state: &State,

@@ -38,15 +38,15 @@ impl Mailroom {
         self.shared.as_ref().map(|shared| &shared.sharing_state)
     }
 
-    /// Follows the log from now on even if this host's key is not one of the fleet's, so that it can join with it. Until it
-    /// has, it records nothing else.
+    /// Follows the log from now on even if the fleet does not know this host's key, so that the host can join with it. Until
+    /// it has joined, it records nothing else.
     pub fn follow_to_join(&mut self) {
         if let Some(shared) = &mut self.shared {
             shared.is_joining = true;
         }
     }
 
-    /// Takes what to call when the log has news: it wakes the loop that calls [`Mailroom::pass`].
+    /// Sets the callback for news of the log: it wakes the loop that calls [`Mailroom::pass`].
     pub fn wake_by(&mut self, wake: impl Fn() + Send + Sync + 'static) {
         if let Some(shared) = &mut self.shared {
             let has_changed = Arc::clone(&shared.has_changed);
@@ -131,7 +131,7 @@ impl Mailroom {
         }
     }
 
-    /// The files that a batch judged, where it may have been in vain.
+    /// The files that a batch judged; none without a shared ledger, because only its log may refuse the batch.
     pub(super) fn judged_files(&self, batch: &OpenBatch) -> Vec<(String, FileName)> {
         if self.shared.is_none() {
             return Vec::new();
@@ -185,8 +185,8 @@ impl Mailroom {
         self.spool.head()
     }
 
-    /// True if an agent's home became this host, or another, since the mailroom was opened. Only a host that is opened
-    /// again delivers that agent's mail.
+    /// True if an agent's home moved to or from this host since the mailroom was opened. The host delivers that agent's mail
+    /// only after a restart.
     pub fn has_other_homes(&self) -> bool {
         let shared = self.shared.as_ref();
         shared.is_some_and(|shared| shared.sharing.homes() != *self.spool.homes())

@@ -76,7 +76,7 @@ impl Exporter {
                     std::fs::remove_file(&path)?;
                 }
                 let door = UnixListener::bind(&path)?;
-                // For its owner and group. Until this call the umask alone decides.
+                // Admits the owner and the group. Until this call only the umask decides.
                 std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o660))?;
                 door.set_nonblocking(true)?;
                 (Door::Unix(door), Some(path))

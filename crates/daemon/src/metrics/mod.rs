@@ -32,7 +32,7 @@ pub(crate) struct Meter {
     budgets_spent: u64,
     /// The rounds in which reviews ended.
     rounds: Histogram,
-    /// From the commit to its last file.
+    /// The times from a commit to its last file.
     delivery: Histogram,
     /// A write and a sync of the ledger.
     commit: Histogram,

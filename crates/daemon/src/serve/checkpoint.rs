@@ -1,4 +1,4 @@
-//! Makes deliveries durable on a thread of its own: beside a flood that takes seconds, and no mail waits for it.
+//! Makes deliveries durable on a thread of its own: beside a flood that takes seconds, and mail need not wait for it.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, mpsc};

@@ -107,7 +107,7 @@ impl Daemon<'_> {
             let mut pass = untaken(self.mailroom.pass(now))?;
             pass.events += untaken(self.mailroom.keep_deadlines_in_turn(now))?.events;
             let done = self.clock.read().mono;
-            // Time spent waiting for the log does not count: the files of this host had none of it.
+            // A pass may wait for the log. Its time does not count, because the files of this host had no use of it.
             moved_at += done.saturating_sub(now.mono);
             let is_in_step = self.mailroom.is_in_step();
             if !pass.is_empty() || self.mailroom.head() != head || is_in_step != was_in_step {

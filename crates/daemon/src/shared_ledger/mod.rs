@@ -1,6 +1,6 @@
 //! Follows a ledger that several hosts share and decides what this host may record. A decision of this host goes to the
-//! log first, and to this host's mirror once the log has it. `clocks` finds whose clock is wrong, and `heartbeats` tells
-//! the hosts of each other.
+//! log first, and to this host's mirror once the log has it. `clocks` finds whose clock is wrong, and `heartbeats` exchanges
+//! the hosts' states.
 
 mod clocks;
 mod heartbeats;
@@ -26,8 +26,8 @@ use self::heartbeats::Heartbeats;
 /// The pause, in milliseconds, after the log could not be reached or gave no answer.
 const RETRY_MS: u64 = 500;
 
-/// The pause, in milliseconds, after the log gave its records and took none of this host. Only somebody who changes a right
-/// or a rule of the remote ends that.
+/// The pause, in milliseconds, after the log gave its records and took none from this host. Only a change of the remote's
+/// rights or rules ends that.
 const REFUSED_MS: u64 = 2_000;
 
 /// The parts that make a workspace one of several hosts.
@@ -36,7 +36,7 @@ pub struct Sharing {
     pub workspace: String,
     /// This host.
     pub host: HostName,
-    /// The hosts, as this host's ledger has them. Before it has any: the host that the log begins with.
+    /// The hosts in this host's ledger or, before it has any, the host that the log begins with.
     pub fleet: Fleet,
     /// The shared part of this host's `settled.toml`.
     pub policy: String,
@@ -53,9 +53,9 @@ pub struct Sharing {
 /// The relation of this host's ledger to the shared one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SharingState {
-    /// It follows.
+    /// This host's ledger follows the shared one.
     InStep,
-    /// The log cannot be reached, or did not answer: nothing is accepted here, and nothing is lost.
+    /// This host cannot reach the log, or got no answer: it accepts nothing, and loses nothing.
     Waiting {
         /// The time it began.
         since: DateTime<Utc>,
@@ -69,7 +69,7 @@ pub enum SharingState {
         /// The rule.
         why: String,
     },
-    /// This host has to be changed before it can go on: it has an older version, another policy, or a retired key.
+    /// A person must change this host before it can go on: it has an older version, another policy, or a retired key.
     Outdated {
         /// The missing part, and its fix.
         why: String,
@@ -130,7 +130,7 @@ impl Default for LastRecord {
 }
 
 impl SharingState {
-    /// The word for it in metrics and in what other hosts hear.
+    /// The state's word in metrics and in heartbeats.
     pub(crate) fn word(&self) -> &'static str {
         match self {
             SharingState::InStep => "in_step",
@@ -237,13 +237,13 @@ impl SharedLedger {
         theirs.is_some_and(|theirs| !config::is_same_policy(theirs, policy))
     }
 
-    /// True if a policy other than that of all hosts is all that stops this host.
+    /// True if only a policy that differs from the fleet's stops this host.
     pub(crate) fn is_stopped_by_policy(&self) -> bool {
         let is_stopped = matches!(self.sharing_state, SharingState::Outdated { .. });
         is_stopped && self.has_other_policy() && !self.is_stopped_by_its_key()
     }
 
-    /// Stops this host if it lacks something. A freeze stays: it is no want of this host.
+    /// Stops this host if it lacks something. A frozen host stays frozen: it lacks nothing.
     pub(crate) fn stop_if_it_lacks(&mut self) {
         let is_frozen = matches!(self.sharing_state, SharingState::Frozen { .. });
         if let (false, Some(why)) = (is_frozen, self.lacks()) {
@@ -273,9 +273,9 @@ impl SharedLedger {
         before
     }
 
-    /// True if the other hosts can follow what this one records now. Since it was judged, its key may have been retired or
-    /// replaced, or the policy changed: the record would freeze them all. The log takes a batch only behind the last record
-    /// of this ledger, so no such change can come between this check and the append.
+    /// True if the other hosts can follow these records of this host. Since it judged them, somebody may have retired or
+    /// replaced its key, or changed the policy: the records would freeze all hosts. The log takes a batch only behind the
+    /// last record of this ledger, so no such change can come between this check and the append.
     fn may_record(&self, records: &[Record]) -> bool {
         let joins = |record| matches!(index::host_change(record), Some(HostChange::Joined(_)));
         let can_follow = !self.has_other_policy() && self.has_its_key();
@@ -371,7 +371,7 @@ impl SharedLedger {
         }
     }
 
-    /// Follows the log again, which gave its records. Whether it takes any, the next append shows.
+    /// Follows the log again, because it gave its records. The next append shows whether it also takes any.
     pub(crate) fn goes_on(&mut self) {
         self.sharing_state = SharingState::InStep;
         self.refusing
@@ -406,7 +406,7 @@ impl SharedLedger {
         Some(bytes_max)
     }
 
-    /// The time since which it waits, if it does.
+    /// The time since which this host waits, if it does.
     pub(crate) fn waits_since(&self) -> Option<DateTime<Utc>> {
         match self.told_state() {
             SharingState::Waiting { since, .. } => Some(since),
@@ -490,7 +490,7 @@ fn note_while<T>(
         };
         (noting.ok().map(join), appended)
     });
-    // If no thread can be started, one runs after the other.
+    // If no thread can start, this one does both, one after the other.
     (noted.unwrap_or_else(note), appended)
 }
 

@@ -339,7 +339,7 @@ mod tests {
     #[test]
     fn large_files_are_read_up_to_a_quarter_of_a_mib_of_each_agent_and_a_mib_in_all() {
         let largest = usize::try_from(MESSAGE_BYTES_MAX).expect("a quarter of a MiB");
-        // Of the files that did not fit, only their own agent's are unread, and a smaller one still is read.
+        // A file that does not fit stays unread; the reader still reads smaller files, and those of other agents.
         let files = [
             ("codex", 0, None),
             ("claude", 300, None),

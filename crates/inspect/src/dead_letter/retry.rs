@@ -30,7 +30,7 @@ pub enum NoOriginal {
     /// The original was removed.
     #[error("the refused file no longer exists: only its report is left")]
     Gone,
-    /// No message can be like that.
+    /// The file cannot be a message: it is too large, or not a regular file.
     #[error(
         "the refused file is larger than any message, or is not a regular file: write another message"
     )]

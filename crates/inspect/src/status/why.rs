@@ -34,7 +34,7 @@ pub struct Why {
     /// The one missing thing, in a sentence; absent if nothing is missing.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub missing: Option<String>,
-    /// The one who can bring it.
+    /// The person or agent who can bring it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub actor: Option<Actor>,
     /// The time since when it is in this phase.

@@ -212,7 +212,7 @@ mod tests {
         let mut policy = Policy::default();
         policy.budget.per_day = tokens(Some(150));
         let codex = agent("codex");
-        // Of a run that goes on, only what was not reported counts, for its agent and for all.
+        // Of a running command, only the spend that is not recorded yet counts, for its agent and for all.
         let on = [report("codex", "codex", 69), report("gemini", "new", 1)];
         assert_eq!(state.used_up(&policy, &codex, &on[..1], at(6)), None);
         assert!(state.used_up(&policy, &codex, &on, at(6)).is_some());

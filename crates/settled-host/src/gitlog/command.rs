@@ -340,7 +340,7 @@ fn first_line(bytes: &[u8]) -> String {
         .filter(|line| !line.is_empty())
         .collect();
     let is_telling = |line: &&&str| line.starts_with("fatal:") || line.starts_with("error:");
-    // With this line git ends what ssh said, and does not say why.
+    // Git prints this line after the words of ssh, and gives no reason of its own.
     let is_vague = |line: &&str| **line == *"fatal: Could not read from remote repository.";
     let of_ssh = lines.iter().position(is_vague);
     let of_ssh = of_ssh.and_then(|vague| lines[..vague].last());

@@ -21,12 +21,12 @@ use self::command::{FAR, Store};
 use crate::{GIVEN_BYTES_MAX, wire};
 
 /// The interval between two polls of the remote, and the shorter one for a remote that answers within `NEAR`. With `LATE`,
-/// that one lets a host that is cut off report it within 2 s. A forge takes longer to answer, and each poll costs it more.
+/// the shorter one lets a host that is cut off report it within 2 s. A forge takes longer to answer, and a poll costs it more.
 pub const POLL: Duration = Duration::from_secs(3);
 const POLL_NEAR: Duration = Duration::from_millis(800);
 const NEAR: Duration = Duration::from_millis(400);
 
-/// The least time after which a poll is late: twice the time that the one before took, or this. Before any, `LATE_FIRST`.
+/// A poll is late after twice the time of the poll before it, but never before `LATE`; the first one after `LATE_FIRST`.
 const LATE: Duration = Duration::from_millis(800);
 const LATE_FIRST: Duration = Duration::from_secs(2);
 
@@ -131,7 +131,7 @@ impl Git {
     }
 
     /// Has the thread poll the remote, and waits for the answer. A poll that takes longer than `WAIT` serves the next
-    /// call, if that follows at once: polls that each call discards would never end with a slow remote.
+    /// call, if that follows at once: with a slow remote, a new poll for each call would never end in time.
     fn look(&mut self) -> Result<MutexGuard<'_, State>, LogError> {
         let mut state = self.shared.locked();
         let wanted = match self.unanswered.take() {
@@ -445,7 +445,7 @@ impl Worker {
         Ok(())
     }
 
-    /// Tells that the remote has not answered since.
+    /// Records that the remote has not answered since this time.
     fn tell_late(&self, since: Instant) {
         let why = format!(
             "the remote has not answered for {:.1} s",
@@ -489,7 +489,7 @@ impl Worker {
         ];
         let args = [&args[..], &["--", &self.remote, &push]].concat();
         let mut is_refused = false;
-        // The caller hears of a push that takes long when it asks.
+        // A caller that asks learns that the push takes long.
         let why = match self.store.run_far(&args, PUSHED, || {}) {
             Ok((said, _)) if said.succeeded => {
                 let mut state = self.shared.locked();

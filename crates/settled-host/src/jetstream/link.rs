@@ -30,7 +30,7 @@ const PING: Duration = Duration::from_secs(1);
 const CONNECTED: Duration = Duration::from_secs(1);
 const AGAIN: Duration = Duration::from_millis(250);
 
-/// The pause between two looks whether the connection is there.
+/// The pause between two checks of the connection.
 const GLANCE: Duration = Duration::from_millis(20);
 
 /// The longest silence of a replica that the leader still counts as a follower: two of the leader's heartbeats.
@@ -164,8 +164,8 @@ impl Link {
         }
     }
 
-    /// The lead of the clock of the stream's leader over this host's, in milliseconds, half of the request's time being
-    /// the answer's way.
+    /// The lead of the clock of the stream's leader over this host's, in milliseconds. Assumes that the answer
+    /// took half of the request's time.
     pub(super) async fn clock_ahead_ms(&self) -> Option<i64> {
         #[derive(serde::Deserialize)]
         struct Told {
@@ -281,7 +281,7 @@ impl Link {
         }
     }
 
-    /// Returns true if one server alone has the stream, so that no other can have more of it.
+    /// Returns true if only one server has the stream, so that no other server can have more records.
     pub(super) async fn is_alone(&self) -> Result<bool, LogError> {
         let info = self.stream.get_info().await;
         let info = info.map_err(|error| self.why(&chain(&error)))?;

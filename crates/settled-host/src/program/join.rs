@@ -113,7 +113,7 @@ pub(super) fn run(args: &JoinArgs, context: &HostContext) -> Result<Exit, Failur
     new_keys.retain(|key| !key.exists());
     let planned = make_room(args, root, &own).and_then(|()| checks::plan(args, context, &asked));
     let planned = planned.inspect_err(|_| {
-        // No log has a key of a join that was refused here. The next join would go on with it.
+        // No log has the key of a join that this host refused. If the key stayed, the next join would use it.
         new_keys
             .iter()
             .for_each(|key| drop(std::fs::remove_file(key)));

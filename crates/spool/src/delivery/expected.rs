@@ -54,7 +54,7 @@ impl ExpectedFile<'_> {
     ) -> Result<Ready, SpoolError> {
         // Found in an archive: the sender put it into the mailbox itself, and the reader was faster than we are.
         if (sought && self.is_there(touched, pass)?) || self.is_archived(archives)? {
-            // A kill may have left a part of it, which must not be taken for a prepared file.
+            // A kill may have left a part of the file; remove it, or a start would mistake it for a prepared one.
             self.root.remove(self.dir, &self.temporary)?;
             return Ok(Ready::There);
         }

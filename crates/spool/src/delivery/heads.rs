@@ -105,7 +105,7 @@ impl Heads {
         self.0.len() == all.0.len() && self.iter().all(agrees)
     }
 
-    /// Reads the records that lanes still need, in order and one at a time. An error says which is not there any more.
+    /// Reads the records that lanes still need, in order and one at a time. An error names the record that is missing.
     pub(crate) fn read_owed(
         &self,
         root: &OpenRoot,

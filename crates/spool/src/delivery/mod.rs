@@ -65,7 +65,7 @@ pub(crate) struct Lanes {
 pub(crate) struct Doubts {
     /// Lanes whose cursor could not be read at all: the start looked for every file in them.
     pub(crate) lost: Vec<Lane>,
-    /// Lanes of whose cursor only the durable part could be read.
+    /// Lanes of which only the durable part of the cursor was readable.
     pub(crate) notes_lost: Vec<Lane>,
     /// True if some notes were made before the last reboot.
     pub(crate) new_boot: bool,
@@ -91,7 +91,7 @@ fn touch(touched: &mut Touched, lane: &Lane, item: &LaneItem) {
             }
         }
     };
-    // That process may have made the directory as well.
+    // The earlier process may have made the directory as well.
     touched.lane(lane, &dir, DirState::Made);
     touched.file_before(&dir, file, item.pos.seq);
 }

@@ -18,8 +18,8 @@ use crate::view::JudgedOriginals;
 use crate::{Delivery, Entry, FileName, Mailbox, SpoolError, dirs};
 use ledger_records::ExpectedContent;
 
-/// The most bytes of records that a lane keeps in memory, about; nobody frees what a mailbox that cannot be written is
-/// owed.
+/// The most bytes of records that a lane keeps in memory, about; without this limit, a mailbox that cannot be written would
+/// fill the memory.
 const HELD_MAX: u64 = 4 << 20;
 /// The bytes of records that a lane reads at once, about: a millisecond of work.
 const READ_MAX: u64 = 256 * 1024;

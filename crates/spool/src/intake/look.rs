@@ -12,7 +12,7 @@ use disk::{self, FileKind, OpenMode, Stat};
 
 /// The wait after each change for a writer that has the file open, in milliseconds.
 const WRITER_MS: u64 = 30_000;
-/// The quiet time for a file that nobody saw closed and of whose writers the kernel says nothing, in milliseconds.
+/// The quiet time, in milliseconds, for a file that nobody saw closed and whose writers the kernel does not report.
 const UNKNOWN_MS: u64 = 2_000;
 /// The pause before the next look at a file that a writer has open, in milliseconds.
 pub(super) const OPEN_MS: u64 = 250;

@@ -57,7 +57,7 @@ pub struct OutboxFile {
     pub owner: u32,
     /// The file's content, or the reason it was not read.
     pub body: Body,
-    /// Nobody saw it closed, and its writer may still have it open: later bytes would be missing from `body`.
+    /// True if nobody saw the file closed: its writer may still have it open and add bytes that `body` lacks.
     pub may_grow: bool,
     /// The age of its last change when it was read, in milliseconds, unaffected by a change of the wall clock.
     pub age_ms: u64,
@@ -132,7 +132,7 @@ struct Outbox {
     /// The queued files, each with its number among all files ever queued.
     queue: VecDeque<(u64, FileName)>,
     files: HashMap<FileName, File>,
-    /// It has more files than the intake knows.
+    /// True if the outbox has more files than the intake knows.
     has_more: bool,
     /// The last time that was given to a file for the next question about its writer.
     ask_last: u64,

@@ -3,8 +3,8 @@
 //!
 //! A line holds the batch's first record, its last line's digest, the host and the signature in hex. It is durable
 //! before the batch is written to the mirror. Lines that no mirrored batch followed are overwritten; a kill, or a refused
-//! batch behind a mirrored one, leaves some. Of two lines for one record the later counts, and only for the batch that
-//! ends with its digest.
+//! batch behind a mirrored one, leaves some. If two lines have the same record, the later one counts, and only for the
+//! batch that ends with its digest.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;

@@ -1,5 +1,5 @@
-//! Loads the newest snapshot that fits the ledger and the lanes, and says why each newer one does not. An intact one
-//! that was made from other records is an error: the ledger was rewritten.
+//! Loads the newest snapshot that fits the ledger and the lanes, and says why each newer one does not. An intact snapshot
+//! of other records is an error: somebody rewrote the ledger.
 
 use std::io;
 use std::sync::Arc;
@@ -22,7 +22,7 @@ const PORTIONS: usize = 8;
 pub(crate) struct LoadedSnapshot {
     /// The position from which the ledger is read on.
     pub(crate) place: LedgerPosition,
-    /// The number of ledger bytes that need not be read.
+    /// The number of ledger bytes that the start need not read.
     pub(crate) bytes: u64,
     /// The lanes up to there.
     pub(crate) heads: Heads,
@@ -42,14 +42,14 @@ pub(crate) enum Checked {
 /// Checks whether the caller's lanes can start from a snapshot with these heads; an error says why not.
 pub(crate) type Usable<'a> = &'a dyn Fn(&Heads) -> Result<(), String>;
 
-/// For a caller that delivers nothing.
+/// The check of a caller that delivers nothing.
 pub(crate) const NO_LANES: Usable<'static> = &|_| Ok(());
 
 /// Why a snapshot is not loaded.
 pub(super) enum NotTaken {
-    /// It cannot be used; the records are read instead.
+    /// The snapshot is unusable; the start reads the records instead.
     OfNoUse(String),
-    /// It is intact, but the ledger does not hold the records it was made from.
+    /// The snapshot is intact, but the ledger does not hold its records.
     Contradicts(String),
 }
 

@@ -1,5 +1,5 @@
-//! Makes a snapshot from the ledger while the daemon goes on serving: everything in it was durable before, and is
-//! folded by the same calls that a start makes.
+//! Makes a snapshot from the ledger while the daemon goes on serving: everything in it is already durable, and the same
+//! calls fold it that a start makes.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -186,7 +186,7 @@ fn write_file(
         Ok(bytes)
     };
     let bytes = write().map_err(|source| {
-        // The room is needed more than the partial file; if even this fails, the next snapshot removes it.
+        // Others need the room more than the partial file; if the removal fails, the next snapshot removes it.
         let _ = root.remove(dir, &temporary);
         root.error_at("write", dir, &name, source)
     })?;

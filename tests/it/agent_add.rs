@@ -101,7 +101,7 @@ fn an_agent_is_set_up_once_and_another_command_stays_unless_it_is_to_be_replaced
     assert!(!next.contains("doctor"), "nothing is there to try: {next}");
     let person = mailroom.run(&["agent", "add", "person", "--program", "codex"]);
     assert_eq!(person.status.code(), Some(2), "{}", said(&person));
-    // What no option can set up is printed.
+    // The command prints the settings that no option can make.
     let tools = mailroom.json(&[&other[..], &["--mcp", "--dry-run"]].concat());
     let needed = tools["alerts"].to_string();
     assert!(

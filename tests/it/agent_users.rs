@@ -51,7 +51,7 @@ impl Room {
         let above = mailroom
             .root()
             .parent()
-            .expect("it lies in a directory")
+            .expect("it is in a directory")
             .to_owned();
         std::fs::set_permissions(&above, std::fs::Permissions::from_mode(0o755))
             .expect("permissions");
@@ -336,7 +336,7 @@ fn a_review_goes_both_ways_between_users_who_cannot_get_at_each_other() {
             };
             let theirs = theirs
                 .strip_prefix("packets/findings/")
-                .expect("it lies there");
+                .expect("it is there");
             let script = forbidden
                 .replace("OWN", own)
                 .replace("OTHER", other)

@@ -17,7 +17,7 @@ fn command(mailroom: &Mailroom, agent: &str, args: &[&str]) -> Command {
         .args(["--agent", agent])
         .env("SETTLED_ROOT", mailroom.root())
         .env("COLUMNS", "100");
-    command.current_dir(mailroom.root().parent().expect("it lies in a directory"));
+    command.current_dir(mailroom.root().parent().expect("it is in a directory"));
     command
 }
 

@@ -1,6 +1,6 @@
-//! What `cargo xtask dist` packs, once for all tests of a run: `archive`, `mirror`, `npm`, `python` and `sbom` have the real
-//! installers install it, each in a fresh place, and the programs run there. In one module they would be neighbours, and
-//! nearly all threads of the tests would wait for the packing.
+//! Tests the packages of `cargo xtask dist`, packed once for all tests of a run: `archive`, `mirror`, `npm`, `python` and
+//! `sbom` have the real installers install them, each in a fresh place, and the programs run there. In one module they would
+//! be neighbours, and nearly all threads of the tests would wait for the packing.
 //!
 //! The programs are those that the tests built, so packing takes seconds. pip, uv, pre-commit and npm come from their
 //! registries the first time; what they install here comes only from the packed files.

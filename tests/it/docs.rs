@@ -109,7 +109,7 @@ impl Reader {
     /// Starts the broker of a page about hosts.
     fn start_broker(&mut self, script: &str) {
         let path = broker::program();
-        let path = path.parent().expect("a program lies in a directory");
+        let path = path.parent().expect("a program is in a directory");
         let script = format!("PATH=\"$PATH:{}\" exec {}", path.display(), script.trim());
         let broker = self.bash(&script).stderr(Stdio::null()).spawn();
         self.broker = Some(broker.expect("bash can be run"));
@@ -354,7 +354,7 @@ fn every_link_leads_somewhere() {
                 continue;
             }
             let (path, anchor) = link.split_once('#').unwrap_or((&link, ""));
-            let directory = page.parent().expect("a page lies in a directory");
+            let directory = page.parent().expect("a page is in a directory");
             let target = if path.is_empty() {
                 page.clone()
             } else {

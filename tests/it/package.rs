@@ -111,7 +111,7 @@ fn collect(root: &Path, directory: &Path, paths: &mut BTreeSet<String>) {
     for path in list(directory) {
         let below = path
             .strip_prefix(root)
-            .expect("it lies below")
+            .expect("it is below")
             .to_string_lossy()
             .into_owned();
         paths.insert(below);

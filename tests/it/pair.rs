@@ -28,7 +28,7 @@ impl Room {
         let place = mailroom
             .root()
             .parent()
-            .expect("it lies in a directory")
+            .expect("it is in a directory")
             .to_owned();
         mailroom.run(&["init", "--agents", "claude,codex,gemini"]);
         write(place.join("task.md"), "Let there be light.\n");

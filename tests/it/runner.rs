@@ -47,7 +47,7 @@ impl Room {
         let notes = mailroom
             .root()
             .parent()
-            .expect("it lies in a directory")
+            .expect("it is in a directory")
             .join("notes");
         let env = format!("env = {{ FAKE_NOTES = '''{}''' }}", notes.display());
         let config = format!(

@@ -40,7 +40,7 @@ fn units(mailroom: &Mailroom) -> PathBuf {
     mailroom
         .root()
         .parent()
-        .expect("it lies in a temporary directory")
+        .expect("it is in a temporary directory")
         .join("units")
 }
 

@@ -188,7 +188,7 @@ pub fn cursor(bytes: &[u8]) {
     }
     let opened = Spool::open(sample.root(), std::sync::Arc::new(Os), &mut |_| Ok(()));
     drop(opened.unwrap_or_else(|error| panic!("verified, and then not opened: {error}")));
-    // Whatever the cursor claims, the files there are the delivery.
+    // The inbox has exactly the delivered files, whatever the cursor claims.
     let inbox = sample.root().join("agents/codex/inbox");
     let names = crate::names(&inbox)
         .into_iter()

@@ -208,7 +208,7 @@ fn validation(review: &Review, policy: &Policy) -> ClauseView {
         return view(clause, ClauseState::Met, "recorded as passing");
     }
     let what = if missing.is_empty() {
-        "a command is to be recorded as passing".to_owned()
+        "a command must be recorded as passing".to_owned()
     } else {
         format!("to be recorded as passing: {}", missing.join(", "))
     };

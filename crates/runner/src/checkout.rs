@@ -167,7 +167,7 @@ fn size_max(free: u64, mib_max: u64) -> (u64, &'static str) {
     } else {
         (
             mib_max,
-            "the limit: raise `tree_mib_max` in `[runner]` if that is meant",
+            "the limit: raise `tree_mib_max` in `[runner]` if that is intended",
         )
     }
 }

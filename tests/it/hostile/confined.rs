@@ -158,7 +158,7 @@ fn is_untouched(mailroom: &Mailroom, outside: &Outside, before: &[(PathBuf, Stri
         let is_link = path.ends_with("hard.yaml");
         assert!(
             is_link || !text.contains(SECRET),
-            "{} tells what lies outside",
+            "{} tells what is outside",
             path.display()
         );
     }

@@ -155,7 +155,7 @@ pub(super) fn link_to_message(at: &Path, text: &str, elsewhere: &Path) {
 
 /// A second name of a correct message elsewhere on the same file system.
 pub(super) fn hard_linked(at: &Path, text: &str, _: &Path) {
-    let root = at.ancestors().nth(4).expect("an outbox lies below a root");
+    let root = at.ancestors().nth(4).expect("an outbox is below a root");
     let target = root.with_file_name("hard-target");
     put(&target, text);
     std::fs::hard_link(target, at).expect("a link");

@@ -325,7 +325,7 @@ fn one_of_three_damaged(seed: u64) -> Outcome {
     let next = batch(put[11].batch.head(), 1, "next");
     let with_one_less = goes_on(&mut log, &next, PATIENCE);
     brokers[stopped].spawn();
-    // What was unreachable is reachable now, or never.
+    // A record that was unreachable is reachable now, or never.
     let with_all = if is_final(&with_one_less) {
         with_one_less
     } else {

@@ -19,8 +19,8 @@ const UNREAD: usize = 50_000;
 /// The most that an idle daemon may use, in percent of a core.
 const PERCENT_MAX: f64 = 0.1;
 
-/// What a daemon does after its start is over once it has been idle for this long, or has had so much time: for minutes
-/// it looks now and then at the originals that it put away last.
+/// A daemon's start counts as over once the daemon has been idle for `REST`, or after `REST_MAX`: for minutes it looks now
+/// and then at the originals that it put away last.
 const REST: Duration = Duration::from_secs(10);
 const REST_MAX: Duration = Duration::from_secs(180);
 

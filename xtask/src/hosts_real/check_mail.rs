@@ -25,7 +25,7 @@ pub(super) struct MailReport {
     arrived: Vec<u64>,
     /// The host of each file, and the time it was put away after its judgement, in microseconds since 1970.
     judged: Vec<(usize, u64)>,
-    /// Those of them that were accepted.
+    /// The judged files that were accepted.
     accepted: Vec<(usize, u64)>,
     wrong: Vec<String>,
 }

@@ -17,7 +17,7 @@ use super::{cargo_in, read, write};
 /// The variable that holds the number of the change to switch on.
 pub(super) const CHOSEN: &str = "SETTLED_CHANGE";
 
-/// What every root of the room's crates gets, for `crate::is_changed(NUMBER)`.
+/// The code that every root of the room's crates gets, for `crate::is_changed(NUMBER)`.
 fn switch() -> String {
     format!(
         r#"
@@ -35,7 +35,7 @@ pub(crate) fn is_changed(number: usize) -> bool {{
 pub(super) struct Switches {
     /// The sources without changes.
     before: BTreeMap<PathBuf, String>,
-    /// Those of them in which the room's crates begin.
+    /// The sources in which the room's crates begin.
     roots: Vec<PathBuf>,
     /// The numbers of the changes that the build holds: their places in the list.
     pub(super) held: BTreeSet<usize>,
@@ -323,8 +323,8 @@ pub(super) fn errors(copy: &Path, room: &str) -> Result<Vec<Value>, String> {
     }
 }
 
-/// Blames for each error the innermost change at its place, or else those that it mentions. What lies outside all of
-/// them is blamed on every change of its file.
+/// Blames for each error the innermost change at its place, or else the changes that it mentions. For an error outside all
+/// changes, blames every change of its file.
 fn blamed(errors: &[Value], places: &BTreeMap<PathBuf, Vec<Place>>) -> BTreeSet<usize> {
     let mut blamed = BTreeSet::new();
     for error in errors {

@@ -95,7 +95,7 @@ impl Tree {
 }
 
 fn write(path: &Path, text: &str) -> Result<(), String> {
-    let parent = path.parent().expect("a file lies in a directory");
+    let parent = path.parent().expect("a file is in a directory");
     let made = std::fs::create_dir_all(parent).and_then(|()| std::fs::write(path, text));
     made.map_err(|error| format!("{}: {error}", path.display()))
 }

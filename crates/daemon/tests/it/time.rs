@@ -234,7 +234,7 @@ fn a_response_begun_after_a_deadline_comes_too_late_although_no_daemon_ran() {
 #[test]
 fn a_request_that_leaves_its_inbox_is_taken_and_its_seconds_count() {
     let room = Room::with_an_open_review();
-    assert_eq!(room.visit(10).events, 0, "it still lies there");
+    assert_eq!(room.visit(10).events, 0, "it is still there");
     room.take();
     assert_eq!(room.visit(20).events, 1);
     room.assert_last("taken", "\"taken_at\":\"2026-02-13T16:27:00Z\"");
@@ -335,7 +335,7 @@ fn a_request_that_was_not_delivered_yet_is_not_taken() {
     assert_eq!(
         [60, 61].map(|second| look(&mut mailroom, second)),
         [(true, 0), (true, 0)],
-        "it lies there now"
+        "it is there now"
     );
     room.take();
     assert_eq!(look(&mut mailroom, 62), (false, 1));

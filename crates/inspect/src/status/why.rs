@@ -460,7 +460,7 @@ impl Look<'_> {
             let commands = review::commands_so_far(policy, review).into_iter();
             let unmet = commands.filter(|(_, run)| !run.is_some_and(ObservedRun::passed));
             gate.extend(
-                unmet.map(|(command, _)| format!("`{command}` is to be recorded as passing")),
+                unmet.map(|(command, _)| format!("`{command}` must be recorded as passing")),
             );
         }
         gate

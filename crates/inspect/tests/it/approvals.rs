@@ -1,5 +1,5 @@
-//! Whether the reviews of a recorded ledger approve a commit, and every reason against: each case changes words of its
-//! records.
+//! Tests whether the reviews of a recorded ledger approve a commit, and every reason against: each case changes words of
+//! its records.
 
 use std::collections::BTreeSet;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! What a host that shares its ledger says of the others, of agents that live elsewhere or nowhere, and of the files
+//! Tests what a host that shares its ledger says of the others, of agents that live elsewhere or nowhere, and of the files
 //! that wait in vain in their outboxes.
 
 use std::fs;

@@ -1,5 +1,5 @@
-//! What is said of files that the daemon has not judged yet: whether it reads them, what the validator finds, and the
-//! review that they claim to be about.
+//! Tests the answers about files that the daemon has not judged yet: whether it reads them, what the validator finds, and
+//! the review that they claim to be about.
 
 use std::fs;
 use std::os::unix::fs::symlink;

@@ -236,7 +236,7 @@ fn a_thread_s_history_names_each_act_from_when_its_review_is_followed() {
         (10, json!({"state": "resolved"})),
         (11, json!({"state": "resolved"})),
     ] {
-        // What is followed already loses nothing.
+        // Following a review twice loses nothing.
         histories.follow(&key);
         note(&mut histories, seq, &fields);
     }

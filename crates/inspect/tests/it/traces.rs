@@ -77,7 +77,7 @@ fn a_request_is_taken_by_the_first_take_of_its_own_review_before_its_answer() {
     let again = "taken yes (12): as the record says";
     assert_eq!(steps(root.path(), "req-86-2", TAKEN), [again]);
 
-    // Whatever else the daemon notes is no take.
+    // Other notes of the daemon are not takes.
     let root = workspace();
     let taken = r#"{"taken":{"pr":"87","reviewer":"gemini"}}"#;
     let observed = r#"{"observed":{"pr":"87","reviewer":"gemini","files":["a.rs"]}}"#;

@@ -671,7 +671,7 @@ fn a_wait_ends_with_the_mail_it_is_for_or_when_nobody_else_has_to_move() {
     assert_eq!(end("codex", Awaited::Verdict, Some("88")), ["lgtm-88"]);
     assert!(end("codex", Awaited::Reply("q-1"), None).is_empty());
     assert!(end("gemini", Awaited::Any, None).is_empty());
-    // What the agent has answered is no news, and another agent still owes it a verdict.
+    // A message that the agent has answered is not news, and another agent still owes it a verdict.
     let news = end("claude", Awaited::Any, Some("86"));
     assert!(news.contains(&"q-1".to_owned()) && !news.contains(&"fb-86".to_owned()));
     assert!(end("claude", Awaited::Verdict, Some("87")).is_empty());

@@ -1,4 +1,4 @@
-//! What the schemas tell of each field, for reports, fixes and drafts: a table of all of them, beside this file.
+//! Tests what the schemas say about each field, for reports, fixes and drafts: a table of all of them, beside this file.
 
 use message_schema::Schema;
 use message_schema::schema::{Shape, Step};

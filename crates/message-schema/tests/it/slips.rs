@@ -1,4 +1,4 @@
-//! What the reader tells of a text, whole: a page for each form of slip that YAML writers make and some that have no
+//! Tests the reader's whole output for a text: a page for each form of slip that YAML writers make and some that have no
 //! name, and a page of other files, readable or not.
 
 use message_schema::line::escaped;

@@ -27,7 +27,7 @@ pub(crate) fn workspace(seq: Option<u64>) -> TempDir {
     root
 }
 
-/// What a channel that keeps every notice was told.
+/// The notices of a channel that keeps each one.
 pub(crate) fn told(root: &Path) -> Vec<Value> {
     let text = std::fs::read_to_string(root.join("told")).unwrap_or_default();
     let notices = text.lines();

@@ -163,7 +163,7 @@ fn without_a_channel_nothing_runs() {
 #[test]
 fn a_notifier_follows_the_ledger_and_is_the_only_one_of_its_workspace() {
     let (sender, requests) = channel();
-    // What is not taken moves no cursor, so that nothing is written once the test is over.
+    // The receiver refuses the notices, so the cursor stays, and nothing is written once the test is over.
     let root = configured(6, &receiver(&[500], sender.clone()));
     let path = root.path().to_owned();
     std::thread::spawn(move || {

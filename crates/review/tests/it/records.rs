@@ -104,7 +104,7 @@ impl Story {
     }
 }
 
-/// What a record handed off, and what it left.
+/// The findings that a record handed off, and those that it left.
 fn handed_off(record: &Record) -> Option<&Handoff> {
     record.happened()?.handoff.as_ref()
 }
@@ -399,7 +399,7 @@ fn next_reviewers() -> String {
     story.then(|table| table.tell(&granted(at("codex"))));
     story.then(|table| table.tell(&granted(at("gpt"))));
     story.then(|table| table.tell(&granted(which())));
-    // What the project lists by then is not what the open request goes on with.
+    // The open request keeps its own list of reviewers, whatever the project lists by then.
     story.table.policy.reviewers.pop();
     story.then(ask("codex", "supersedes_message_id: msg-2"));
     story.then(ask("gpt", "supersedes_message_id: msg-2"));

@@ -172,7 +172,7 @@ fn of_stream(replicas: usize, settings: &[String]) -> Vec<Finding> {
         ),
         2 => note("two servers hold the ledger: nothing is accepted while one of them is down".to_owned()),
         replicas => ok(format!(
-            "{replicas} servers hold the ledger: it goes on through the loss of {}",
+            "{replicas} servers hold the ledger: it survives the loss of {}",
             (replicas - 1) / 2
         )),
     });
@@ -395,12 +395,12 @@ mod tests {
             (
                 3,
                 "ok",
-                "3 servers hold the ledger: it goes on through the loss of 1",
+                "3 servers hold the ledger: it survives the loss of 1",
             ),
             (
                 5,
                 "ok",
-                "5 servers hold the ledger: it goes on through the loss of 2",
+                "5 servers hold the ledger: it survives the loss of 2",
             ),
         ] {
             let findings = of_stream(replicas, &[]);

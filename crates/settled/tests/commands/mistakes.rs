@@ -1,4 +1,4 @@
-//! What the commands say of a line that cannot be done: what is wrong, how it ends, and what to run instead.
+//! Tests what the commands say about a wrong command line: the mistake, the exit code, and the command to run instead.
 
 use super::desk::Desk;
 

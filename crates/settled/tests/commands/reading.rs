@@ -1,4 +1,4 @@
-//! What the commands that read show of the recorded workspace.
+//! Tests what the reading commands show of the recorded workspace.
 
 use std::io::Read as _;
 

@@ -1,4 +1,4 @@
-//! What the commands that write send, and what they say of its outcome.
+//! Tests the messages that the writing commands send, and what they say about the outcome.
 
 use super::desk::{Desk, Play};
 

@@ -1,4 +1,4 @@
-//! What people read of a scenario and of a replay.
+//! Tests the text that people read about a scenario and a replay.
 
 use std::path::Path;
 

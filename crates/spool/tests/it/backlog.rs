@@ -1,5 +1,5 @@
-//! What a mailbox is owed while it cannot be written does not stay in memory: the ledger has it, and the lane reads it
-//! again when its turn comes.
+//! Files for a mailbox that cannot be written do not stay in memory: the ledger has them, and the lane reads them again when
+//! its turn comes.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

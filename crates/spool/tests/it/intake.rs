@@ -314,7 +314,7 @@ fn a_clock_that_is_set_makes_no_file_older_than_it_is() {
         desk.scan();
         assert!(desk.take(later(1_200)).is_empty(), "set by {set}");
         desk.write("claude/outbox/before.yaml", "text", 2_000 + set);
-        // Where the kernel tells of no writers, two quiet seconds suffice.
+        // Where the kernel does not report writers, two quiet seconds suffice.
         let mut taken = Vec::new();
         for ms in (0..60).map(|n| 2_050 + 100 * n) {
             taken.extend(desk.take(later(ms)).into_iter().map(|name| (name, ms)));

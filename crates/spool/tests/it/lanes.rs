@@ -336,7 +336,7 @@ fn a_file_has_left_once_it_was_delivered_and_is_gone() {
     std::fs::remove_file(workspace.path("agents/codex/inbox/b.yaml")).expect("another file");
     assert!(
         !left(&spool, "b.yaml", 2),
-        "it lies there under its numbered name"
+        "it is there under its numbered name"
     );
     std::fs::remove_dir_all(workspace.path("agents/codex/inbox")).expect("a mailbox");
     assert!(

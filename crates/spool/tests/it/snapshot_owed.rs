@@ -76,7 +76,7 @@ fn a_parked_lane_gets_its_files_once_from_the_records_that_a_snapshot_lists() {
         assert_eq!(daemon.spool.waiting(), 2);
         drop(daemon);
         open(&workspace.path(INBOX));
-        // What its reader took does not come again.
+        // A notice that its reader took does not come again.
         std::fs::remove_file(workspace.path(INBOX).join("a.yaml")).expect("a notice");
         let mut daemon = resumed(&workspace, boot);
         assert_eq!(

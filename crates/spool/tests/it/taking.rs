@@ -1,4 +1,4 @@
-//! What one call to `take` hands over, what it says about files that were given time, and when it wants the next call.
+//! Tests what one call to `take` hands over, what it says about files that were given time, and when it wants the next call.
 
 use std::os::unix::fs::symlink;
 
@@ -96,7 +96,7 @@ fn a_file_that_cannot_be_read_is_looked_at_less_and_less_often() {
         ]
     );
     assert_eq!(hopeful, [&[true; 3][..], &[false; 8]].concat());
-    // What a watcher sees brings it back at once.
+    // A watcher's hint brings the file back at once.
     std::fs::remove_file(&outbox).expect("a link");
     std::fs::rename(outbox.with_file_name("aside"), &outbox).expect("an outbox");
     desk.intake.hint("claude", &name("a.yaml"));

@@ -247,10 +247,10 @@ impl Hands<'_> {
             Some(_) if way == 0 => taker::take_all(&self.root, agent, &mut self.takes),
             Some(one) if way == 1 => {
                 let (bytes, file) = (
-                    std::fs::read(one).expect("it lies there"),
+                    std::fs::read(one).expect("it is there"),
                     taker::name_of(one),
                 );
-                std::fs::remove_file(one).expect("it lies there");
+                std::fs::remove_file(one).expect("it is there");
                 self.takes.push(Take {
                     agent: agent.to_owned(),
                     file,

@@ -194,7 +194,7 @@ fn judge<'a>(
     let is_last_judged = judged
         .iter()
         .any(|(_, version)| std::ptr::eq(*version, item.last()));
-    // What its writer appended after the file was judged is no message.
+    // Bytes that the writer appended after the judgement are not a message.
     let went_on_elsewhere = item.was_open && !judged.is_empty();
     if !is_last_judged && !item.is_withdrawn && !went_on_elsewhere {
         wrong.push(format!(

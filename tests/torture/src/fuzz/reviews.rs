@@ -122,7 +122,7 @@ impl Reviews {
                 let body =
                     format!("pr: {pr}\nquality_gate_result: pass\nmerge_ready: true\nround: 2");
                 let item = write(hands, "review_lgtm", reviewer, author, pr, &body, None);
-                // Whether it passes the gate is a rule of reviews, not of mail.
+                // The rules of reviews, not of mail, decide whether it passes the gate.
                 set(hands, item, Verdict::Any);
                 None
             }

@@ -150,7 +150,7 @@ impl Served {
         self.disk.set(None);
         let moment = self.moment();
         if let Some(mut mailroom) = self.mailroom.take() {
-            // What failed in the sync of a checkpoint is told at its end, and the disk may have failed meanwhile.
+            // A checkpoint reports a failed sync only at its end, and the disk may have failed meanwhile.
             let may_have_failed = matches!(self.checkpoint, Some(Begun::Synced(_)));
             let mut end = || {
                 mailroom.finish(moment)?;

@@ -455,7 +455,7 @@ fn a_host_that_another_machine_replaced_learns_it_in_one_look_and_records_nothin
                 && why.contains("`settled host join ./ledger.git --as tower --new-key`")),
         "{stopped:?}"
     );
-    // What other hosts may ask of a member is refused too, and so it is after a restart.
+    // The host also refuses changes that any other member may record, before and after a restart.
     for is_restarted in [false, true] {
         if is_restarted {
             hosts[0].start(&log);

@@ -59,7 +59,7 @@ fn a_host_that_may_only_read_says_so_until_it_may_write() {
             hosts[0].sharing_state(),
             SharingState::Waiting { .. }
         ));
-        // What nobody may judge is no work: a run with `--once` would wait for it without a pause.
+        // A file that this host may not judge is not work: a run with `--once` would wait for it without a pause.
         let left = hosts[0].mailroom().left_over();
         assert_eq!(left.at(Wakeup::Look), None);
         if pass > 0 {

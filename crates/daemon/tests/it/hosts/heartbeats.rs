@@ -1,4 +1,4 @@
-//! What hosts hear of each other without a record.
+//! Tests what hosts learn of each other without a record.
 
 use super::*;
 

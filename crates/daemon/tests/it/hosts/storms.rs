@@ -207,7 +207,7 @@ fn run_broken(seed: u64, breach: Breach) -> &'static str {
         for (id, (to, text)) in &sent {
             let here = found(std::slice::from_ref(host), text);
             let may_be = usize::from(*to == host.number && known.contains(id));
-            // What a host took over just before it heard of another history is not delivered.
+            // A host does not deliver records that it took over just before it learned of another history.
             let is_held = matches!(host.sharing_state(), SharingState::Frozen { why, .. } if why.contains(BY_A_HOST));
             let is_right = here.len() == may_be || (is_held && here.is_empty());
             assert!(is_right, "seed {seed}: {id} on {}: {here:?}", host.number);

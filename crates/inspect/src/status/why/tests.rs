@@ -372,7 +372,7 @@ fn a_command_is_in_the_way_once_until_it_passed_on_the_commit_of_the_round() {
         let why = status.why(&key(), &review, &policy, now(), &spell);
         why.gate
     };
-    let unmet = ["`cargo test` is to be recorded as passing"];
+    let unmet = ["`cargo test` must be recorded as passing"];
     assert_eq!(gate(&[]), unmet);
     assert_eq!(gate(&[("abc1234", 1)]), unmet);
     assert_eq!(gate(&[("def5678", 0)]), unmet, "a run on another commit");

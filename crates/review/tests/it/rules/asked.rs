@@ -1,4 +1,4 @@
-//! What a sender may ask of the rules before it sends is what they decide afterwards.
+//! Tests that the rules decide on a message as they answered its sender beforehand.
 
 use message_schema::Code;
 use message_schema::body::Body;

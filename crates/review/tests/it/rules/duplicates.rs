@@ -218,7 +218,7 @@ fn a_late_blocker_outside_the_touched_files_is_deferred_where_the_config_says_so
     assert_eq!(
         late(Defer, "F-002 P1 open file: src/a.rs"),
         (ThreadState::Open, 0),
-        "it lies in a touched file"
+        "it is in a touched file"
     );
     assert_eq!(
         late(

@@ -350,7 +350,7 @@ fn an_agent_with_a_task_to_finish_hands_nothing_off() {
         table.person(act).expect("settled");
     }
     assert_eq!(merged(&mut table, "90").1, ["N-1 holds_task"]);
-    // What it raises with its next pull request is handed off: its task is done.
+    // Its task is done, so the findings of its next pull request are handed off.
     ask(&mut table, "91");
     let packet = packet("N-2 P1 open title: hang; file: d.rs");
     table

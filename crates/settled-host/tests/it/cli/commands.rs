@@ -1,4 +1,4 @@
-//! What the commands say, and what they suggest.
+//! Tests the commands' output and suggestions.
 
 use std::fs;
 use std::process::Command;

@@ -91,7 +91,7 @@ fn a_host_that_knows_of_its_retired_key_follows_the_log_to_join_again() {
     hosts.tower.done(&["policy", "--give", "--by", "ann"]);
     hosts.tower.ask("claude", "codex", "q-2");
     hosts.tower.done(&["serve", "--once"]);
-    // What waits here is judged once the host has joined, not while it joins.
+    // The host judges its waiting mail once it has joined, not while it joins.
     hosts.laptop.ask("codex", "claude", "q-3");
     let log = hosts.log("ledger.git");
     let records = hosts.tower.ledger().lines().count();
@@ -142,7 +142,7 @@ fn a_host_that_another_machine_replaced_records_nothing_and_says_why() {
             fs::write(laptop.0.join("settled.toml"), config).expect("a config");
         }
         laptop.ask("codex", "claude", "q-1");
-        // At first the ledger here does not tell of the other machine.
+        // At first this host's ledger has no record of the other machine.
         for _ in 0..2 {
             let told = laptop.fails(6, command);
             for part in [

@@ -477,7 +477,7 @@ impl Hands<'_> {
             return;
         };
         let (agent, file) = (self.items[item].agent, self.items[item].file.clone());
-        std::fs::remove_file(self.outbox(agent, &file)).expect("it lies there");
+        std::fs::remove_file(self.outbox(agent, &file)).expect("it is there");
         self.items[item].is_withdrawn = true;
         self.note(&format!("{agent} removes {file}"));
     }

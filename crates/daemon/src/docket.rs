@@ -443,11 +443,18 @@ impl Docket {
         (seq, moment): (u64, Moment),
     ) -> NextStep {
         let mut rejection = stop.rejection;
-        if let Some(at) = self.not_yet(submission.found, stop.patience, moment) {
+        // No packet mends a review message that names no agent or several: it is not held, and waits only until a young packet
+        // is old enough to be read, so that the report has its faults as well.
+        let is_lost = stop.patience.is_for_packet()
+            && message.is_some_and(|message| ordered_recipient(message).is_none());
+        let patience = if is_lost {
+            Patience::SecondLook
+        } else {
+            stop.patience
+        };
+        if let Some(at) = self.not_yet(submission.found, patience, moment) {
             let held = match message {
-                Some(message) if stop.patience.is_for_packet() => {
-                    self.hold(submission.found, message)
-                }
+                Some(message) if patience.is_for_packet() => self.hold(submission.found, message),
                 Some(_) | None => Ok(()),
             };
             match held {
@@ -466,15 +473,13 @@ impl Docket {
     /// True if an earlier review message of this outbox to the same recipient is held. No message waits forever: each
     /// wait for a packet is limited, and a file that its writer removes is released.
     fn is_behind(&self, found: &OutboxFile, message: &Message) -> bool {
-        if self.held.is_empty() || !is_review(message) {
-            return false;
-        }
-        let to: Vec<&str> = named_recipients(message).collect();
-        self.held.is_behind(&found.agent, &found.file, &to)
+        !self.held.is_empty()
+            && ordered_recipient(message)
+                .is_some_and(|to| self.held.is_behind(&found.agent, &found.file, &to))
     }
 
-    /// Holds a message behind an earlier one and returns the time of the next look. The earlier one is judged by then;
-    /// if it is judged sooner, it releases this one.
+    /// Holds a message behind an earlier one and returns the time of the next look. The earlier one releases this one; the
+    /// look is for a release that was missed.
     fn wait_behind(
         &mut self,
         found: &OutboxFile,
@@ -485,26 +490,28 @@ impl Docket {
             rejection,
             patience: Patience::None,
         })?;
-        // No message waits for its packet longer than that.
-        let at = self.wait_of(found, moment).first + Patience::OpenPacket.still_ms();
-        Ok(at.max(moment.mono.saturating_add(RETRY_MS)))
+        // Its own wait for a packet begins now, so a line takes no longer than its first message.
+        self.wait_of(found, moment);
+        Ok(moment.mono.saturating_add(Patience::OpenPacket.still_ms()))
     }
 
     /// Holds a review message so that later ones to the same recipient cannot overtake it. Refuses it if its outbox
     /// holds too many.
     fn hold(&mut self, found: &OutboxFile, message: &Message) -> Result<(), Box<Rejection>> {
-        let to: Vec<&str> = named_recipients(message).collect();
-        if !is_review(message) || self.held.hold(&found.agent, &found.file, &to) {
+        let Some(to) = ordered_recipient(message) else {
             return Ok(());
+        };
+        match self.held.hold(&found.agent, &found.file, to) {
+            true => Ok(()),
+            false => Err(Box::new(Rejection::too_many_waiting(&found.file))),
         }
-        Err(Box::new(Rejection::too_many_waiting(&found.file)))
     }
 
     /// Forgets a file that was judged or removed, and recalls those that waited behind it.
     fn forget(&mut self, agent: &str, file: &FileName) {
         self.log_takes.forget(agent, file);
         self.waits.remove(&(agent.to_owned(), file.clone()));
-        for freed in self.held.release(agent, file) {
+        if let Some(freed) = self.held.release(agent, file) {
             self.intake.recall(agent, &freed);
         }
     }
@@ -568,6 +575,16 @@ pub(crate) fn find_agent<'a>(agents: &'a [AgentName], name: &str) -> Option<&'a 
 
 fn is_review(message: &Message) -> bool {
     message.kind().is_some_and(|kind| kind.is_review())
+}
+
+/// Returns the recipient in whose line a review message waits. Nobody has checked the message yet: one that names no
+/// agent, or several, waits for nothing, because the check refuses it in any case.
+fn ordered_recipient(message: &Message) -> Option<AgentName> {
+    let mut to = named_recipients(message).filter(|_| is_review(message));
+    match (to.next(), to.next()) {
+        (Some(to), None) => AgentName::new(to).ok(),
+        _ => None,
+    }
 }
 
 fn packet_bytes(packet: &PacketRead) -> usize {

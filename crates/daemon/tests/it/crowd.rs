@@ -93,6 +93,28 @@ fn looks_beside(count: usize) -> u64 {
 }
 
 #[test]
+fn a_review_message_to_nobody_or_to_many_waits_behind_none_and_is_refused_within_two_seconds() {
+    let room = crowd(2);
+    let many: Vec<String> = (0..300).map(|n| format!("n{n}")).collect();
+    for (number, to) in [
+        (0, "\"\"".to_owned()),
+        (1, "[claude, codex]".to_owned()),
+        (2, format!("[{}]", many.join(", "))),
+        (3, "x".repeat(100_000)),
+    ] {
+        feedback(&room, 10 + number);
+        let path = room.path(&format!("agents/mallory/outbox/f-{:04}.yaml", 10 + number));
+        let text = std::fs::read_to_string(&path).expect("the message");
+        let text = text.replace("to: claude", &format!("to: {to}"));
+        std::fs::write(&path, text).expect("the message");
+    }
+    let mut mailroom = open(&room);
+    let (pass, _) = passes(&mut mailroom, 10_000, 12_000);
+    assert_eq!(pass.refused, 4);
+    assert_eq!(mailroom.unread(), 2, "they wait for their packets");
+}
+
+#[test]
 fn when_the_head_is_withdrawn_the_next_is_judged_at_once() {
     let room = crowd(2);
     let mut mailroom = open(&room);

@@ -4,13 +4,14 @@
 use std::io;
 
 use chrono::{DateTime, TimeDelta, Utc};
+use mailbox::mailboxes::file_name;
 use message_schema::id::MessageId;
 use message_schema::spend::Spend;
 use review::{Event, FailureCause, ReviewKey, RunFailure};
 use runner::folder::{ExitReason, Launch, RunEnd};
 use runner::stream::cause::{self, Cause, ProgramFailure, Retry, WAIT_S_MAX};
 use runner::stream::{AgentOutput, Unreadable};
-use spool::SpoolError;
+use spool::{FileName, SpoolError};
 use workspace::clock::Moment;
 
 use super::answer::{self, AgentAnswer};
@@ -148,7 +149,8 @@ impl Settling {
                 let root = mailroom.root();
                 match answer::post(root, &ask, &id, answered, reviewed.as_ref(), now.utc) {
                     Ok(()) => {
-                        mailroom.look_into_outbox(agent)?;
+                        let file = FileName::new(file_name(&id)).expect("the name of a message");
+                        mailroom.hint(agent.as_str(), &file);
                         (self.is_posted, self.since) = (true, now.mono);
                         Ok(Settlement::Wait)
                     }

@@ -16,6 +16,10 @@ use workspace::ledger_end::{self, RECORDS_AT_FIRST};
 use super::Mailroom;
 use crate::docket::OpenBatch;
 
+/// The most names of an outbox that one look for mail reads. A look comes before each start of a command and after its end,
+/// while everybody waits; an agent that keeps more names there delays its own commands alone.
+const MAIL_LOOKED_AT: usize = 1_024;
+
 impl Mailroom {
     /// The reviews whose reviewer owes a response, each with its open request.
     pub(crate) fn open_requests(&self) -> impl Iterator<Item = (&ReviewKey, &Review, &Invocation)> {
@@ -69,15 +73,18 @@ impl Mailroom {
         Some((text(&brief), brief.response_schema))
     }
 
-    /// True if the agent's outbox holds a file that may be a message, or cannot be listed.
+    /// True if the agent's outbox holds a file that may be a message, or cannot be listed. Among more than [`MAIL_LOOKED_AT`]
+    /// names it sees the files that a hint or a sweep has found.
     pub(crate) fn has_mail(&self, agent: &AgentName) -> bool {
         let is_message = |name: &OsStr| {
             FileName::new(name.as_encoded_bytes()).is_ok_and(|name| spool::is_candidate(&name))
         };
         let listed = std::fs::read_dir(self.spool.layout().outbox(agent.as_str()));
-        listed.map_or(true, |mut listed| {
-            listed.any(|entry| entry.map_or(true, |entry| is_message(&entry.file_name())))
-        })
+        self.docket.intake.known(agent.as_str()) > 0
+            || listed.map_or(true, |listed| {
+                let mut first = listed.take(MAIL_LOOKED_AT);
+                first.any(|entry| entry.map_or(true, |entry| is_message(&entry.file_name())))
+            })
     }
 
     /// The open request of a review, in the form in which its reviewer answers it.

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use message_schema::id::AgentName;
 use spool::SpoolError;
 
 use super::Mailroom;
@@ -96,13 +95,5 @@ impl Mailroom {
             self.docket.reconfigure(&self.config, agents.into());
         }
         Ok(())
-    }
-
-    /// Lists one agent's outbox to its end: an answer was just put there.
-    pub(crate) fn look_into_outbox(&mut self, agent: &AgentName) -> Result<(), SpoolError> {
-        let intake = &mut self.docket.intake;
-        intake
-            .scan_one(&self.spool.view(), agent.as_str())
-            .map(drop)
     }
 }

@@ -27,34 +27,7 @@ pub struct SentMessage {
 
 /// Finds the message that an agent sent under this id, whatever its file is called.
 pub fn find(root: &Path, agent: &AgentName, id: &MessageId) -> io::Result<Option<SentMessage>> {
-    find_among(root, agent, id, |_| true)
-}
-
-/// Finds the message that a command of ours sent under this id. Reads only files that are named after the id; `sent/` may
-/// hold tens of thousands of others.
-pub fn find_named(
-    root: &Path,
-    agent: &AgentName,
-    id: &MessageId,
-) -> io::Result<Option<SentMessage>> {
-    let name = file_name(id);
-    let stem = name.strip_suffix(".yaml").unwrap_or(&name).as_bytes();
-    find_among(root, agent, id, |path| {
-        let name = path.file_name().unwrap_or_default();
-        name.as_encoded_bytes().starts_with(stem)
-    })
-}
-
-fn find_among(
-    root: &Path,
-    agent: &AgentName,
-    id: &MessageId,
-    is_wanted: impl Fn(&Path) -> bool,
-) -> io::Result<Option<SentMessage>> {
-    let layout = Layout::new(root);
-    let (outbox, sent) = (layout.outbox(agent.as_str()), layout.sent(agent.as_str()));
-    // A message that moves between the two searches is found by the second.
-    for (directory, accepted) in [(outbox, false), (sent, true)] {
+    for (directory, accepted) in places(root, agent) {
         let likely = directory.join(file_name(id));
         let listed = match std::fs::read_dir(&directory) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
@@ -62,22 +35,41 @@ fn find_among(
         };
         let others = listed
             .filter_map(|entry| Some(entry.ok()?.path()))
-            .filter(|path| *path != likely && is_wanted(path) && is_message(path));
-        for path in std::iter::once(likely.clone()).chain(others) {
-            let bytes = read(&path).ok().filter(|bytes| can_hold(bytes, id));
-            let Some(text) = bytes.and_then(|bytes| String::from_utf8(bytes).ok()) else {
-                continue;
-            };
-            if parse(text.as_bytes()).is_ok_and(|message| message.id().as_ref() == Some(id)) {
-                return Ok(Some(SentMessage {
-                    path,
-                    text,
-                    accepted,
-                }));
-            }
+            .filter(|path| *path != likely && is_message(path));
+        let mut paths = std::iter::once(likely.clone()).chain(others);
+        if let Some(found) = paths.find_map(|path| message_at(path, id, accepted)) {
+            return Ok(Some(found));
         }
     }
     Ok(None)
+}
+
+/// Finds the message that a command of ours sent under this id, if its file still has the name made from the id. Lists no
+/// directory: `sent/` may hold hundreds of thousands of others.
+pub fn find_named(root: &Path, agent: &AgentName, id: &MessageId) -> Option<SentMessage> {
+    places(root, agent)
+        .into_iter()
+        .find_map(|(directory, accepted)| message_at(directory.join(file_name(id)), id, accepted))
+}
+
+/// The directories of messages that count, and whether those in it were accepted. A message that moves between two searches is
+/// found by the second.
+fn places(root: &Path, agent: &AgentName) -> [(PathBuf, bool); 2] {
+    let layout = Layout::new(root);
+    let (outbox, sent) = (layout.outbox(agent.as_str()), layout.sent(agent.as_str()));
+    [(outbox, false), (sent, true)]
+}
+
+/// Reads the message at this path if it has this id.
+fn message_at(path: PathBuf, id: &MessageId, accepted: bool) -> Option<SentMessage> {
+    let bytes = read(&path).ok().filter(|bytes| can_hold(bytes, id))?;
+    let text = String::from_utf8(bytes).ok()?;
+    let message = parse(text.as_bytes()).ok()?;
+    (message.id().as_ref() == Some(id)).then_some(SentMessage {
+        path,
+        text,
+        accepted,
+    })
 }
 
 /// Finds the message of this type, about this pull request if one is given, that was accepted under this id; with the

@@ -213,18 +213,19 @@ fn what_was_sent_before_is_found_by_its_id_whatever_its_file_is_called() {
 }
 
 #[test]
-fn what_a_command_sent_is_found_by_its_name_with_or_without_a_number() {
+fn what_a_command_sent_is_found_under_the_name_of_its_id_alone() {
     let root = workspace();
     let sent = root.path().join("agents/claude/sent");
     let found = |id: &str| {
         let id = id.parse().expect("an id");
-        let before = sent_before::find_named(root.path(), &agent("claude"), &id);
-        before.expect("mailboxes").map(|message| message.path)
+        let before = sent_before::find_named(root.path(), &agent("claude"), &id)?;
+        Some((before.path, before.accepted))
     };
-    assert_eq!(found("req-86"), Some(sent.join("req-86.yaml")));
-    let numbered = sent.join("req-86.7.yaml");
-    std::fs::rename(sent.join("req-86.yaml"), &numbered).expect("renamed");
-    assert_eq!(found("req-86"), Some(numbered));
+    assert_eq!(found("req-86"), Some((sent.join("req-86.yaml"), true)));
+    let waits = root.path().join("agents/claude/outbox/n-1.yaml");
+    assert_eq!(found("n-1"), Some((waits, false)));
+    std::fs::copy(sent.join("req-86.yaml"), sent.join("bad-1.yaml")).expect("copied");
+    assert_eq!(found("bad-1"), None, "it has another id");
     std::fs::rename(sent.join("req-87.yaml"), sent.join("other.yaml")).expect("renamed");
     assert_eq!(found("req-87"), None);
     assert_eq!(found("req"), None);

@@ -1,6 +1,6 @@
 //! Lists every outbox, a few at a time, so that nobody's mail waits for a whole sweep through thousands of agents.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -14,15 +14,19 @@ use crate::docket::Docket;
 use crate::shared_ledger::SharedLedger;
 use crate::step::{BeforeListing, StepEnd};
 
-/// The longest slice of one outbox's listing: an outbox of any number of names holds up the sweep of the others, and the
-/// others hold up its own, for no longer at a time.
+/// The time that a sweep gives the listing of one outbox, and the looks that it has in any case. An outbox with more names
+/// leaves the sweep: the intake ends its listing later, in slices, and sweeps pass it over for a while. So whatever one agent
+/// keeps in its outbox, the others' are listed as often, and with them everybody's takes are found.
 const LISTING_TIME: Duration = Duration::from_millis(2);
+const LISTING_LOOKS: usize = 1_024;
+
+/// The time for which sweeps pass over an outbox that left one, and that after it left several in a row: it doubles each time.
+/// Hints still find its messages at once.
+const REST: Duration = Duration::from_secs(10);
+const REST_MAX: Duration = Duration::from_secs(80);
 
 /// Said of an outbox that cannot be listed.
 const NOT_LISTED: &str = "cannot list an outbox; will retry";
-
-/// The most listings that have begun and not ended; each keeps two files open.
-const LISTINGS_MAX: usize = 2;
 
 /// The sweeps through all outboxes.
 #[derive(Default)]
@@ -39,6 +43,14 @@ pub(crate) struct Sweeping {
     incomplete: Vec<AgentName>,
     /// The number of outboxes that the last sweep could not list.
     pub(crate) unlisted: usize,
+    /// The agents whose outboxes left the last sweep that listed them.
+    passed_over: BTreeMap<AgentName, PassedOver>,
+}
+
+/// The time for which sweeps pass over an outbox that left one.
+struct PassedOver {
+    until: Instant,
+    length: Duration,
 }
 
 /// A step through the outboxes that this host reads.
@@ -55,8 +67,6 @@ pub(crate) struct OutboxStep<'a> {
 struct Sweep {
     agents: Arc<[AgentName]>,
     next: usize,
-    /// Listings that did not end within their slice; they take turns.
-    unfinished: VecDeque<OutboxListing>,
     unlisted: usize,
     took: Duration,
 }
@@ -76,10 +86,11 @@ impl Sweeping {
 
     /// Begins the sweep that was counted, through the outboxes of these agents; `took` is the time it took so far.
     pub(crate) fn begin(&mut self, agents: Arc<[AgentName]>, took: Duration) {
+        self.passed_over
+            .retain(|agent, _| agents.binary_search(agent).is_ok());
         self.going = Some(Sweep {
             agents,
             next: 0,
-            unfinished: VecDeque::new(),
             unlisted: 0,
             took,
         });
@@ -106,9 +117,18 @@ impl Sweeping {
             let view = step.spool.view();
             let slice = step.end.of_slice(LISTING_TIME);
             let intake = &mut step.docket.intake;
-            match intake.list_on(&view, &mut listing, &mut || slice.has_come()) {
-                Ok(true) => {}
-                Ok(false) => sweep.unfinished.push_back(listing),
+            let agent = &sweep.agents[sweep.next - 1];
+            let mut looks = 0;
+            let mut is_over = || {
+                looks += 1;
+                looks > LISTING_LOOKS && slice.has_come()
+            };
+            match intake.list_on(&view, &mut listing, &mut is_over) {
+                Ok(true) => drop(self.passed_over.remove(agent)),
+                Ok(false) => {
+                    self.pass_over(agent);
+                    intake.list_later(listing);
+                }
                 Err(error) => {
                     sweep.unlisted += 1;
                     step.docket.unreadable(&error, NOT_LISTED);
@@ -118,9 +138,21 @@ impl Sweeping {
                 break;
             }
         }
-        sweep.next >= sweep.agents.len()
-            && sweep.unfinished.is_empty()
-            && self.complete_mailboxes(step)
+        sweep.next >= sweep.agents.len() && self.complete_mailboxes(step)
+    }
+
+    /// Has the next sweeps pass over an outbox.
+    fn pass_over(&mut self, agent: &AgentName) {
+        let last = self.passed_over.get(agent).map(|last| last.length);
+        let length = last.map_or(REST, |last| (2 * last).min(REST_MAX));
+        let until = Instant::now() + length;
+        self.passed_over
+            .insert(agent.clone(), PassedOver { until, length });
+    }
+
+    fn passes_over(&self, agent: &AgentName) -> bool {
+        let passed_over = self.passed_over.get(agent);
+        passed_over.is_some_and(|it| Instant::now() < it.until)
     }
 
     /// Makes the missing mailboxes of new agents; true if none is missing. All outboxes are listed first, because each
@@ -137,20 +169,21 @@ impl Sweeping {
         self.incomplete.is_empty()
     }
 
-    /// Begins the listing of the next agent's outbox, or returns one that is to be continued.
+    /// Begins the listing of the next agent's outbox; `None` after the last, or if the step is over.
     fn next_listing(
         &mut self,
         sweep: &mut Sweep,
         step: &mut OutboxStep<'_>,
     ) -> Option<OutboxListing> {
         let agents = Arc::clone(&sweep.agents);
-        while sweep.unfinished.len() < LISTINGS_MAX
-            && let Some(agent) = agents.get(sweep.next)
-        {
+        while let Some(agent) = agents.get(sweep.next) {
             sweep.next += 1;
             if SharedLedger::reads(step.shared, agent) {
                 (step.before)(agent, &step.spool.layout().outbox(agent.as_str()));
                 let view = step.spool.view();
+                if step.end.is_limited() && self.passes_over(agent) {
+                    continue;
+                }
                 match step.docket.intake.list(&view, agent.as_str()) {
                     Ok(Some(listing)) => return Some(listing),
                     Ok(None) => drop(self.doubtful.insert(agent.clone())),
@@ -164,7 +197,7 @@ impl Sweeping {
                 return None;
             }
         }
-        sweep.unfinished.pop_front()
+        None
     }
 
     /// The agents that have a mailbox now; `before` are those of the last sweep. If the time runs out, the next sweep

@@ -45,26 +45,39 @@ fn mail_goes_on_between_the_steps_of_a_sweep() {
 }
 
 #[test]
-fn an_outbox_of_any_number_of_names_holds_up_neither_mail_nor_the_others_of_a_round() {
+fn an_outbox_of_any_number_of_names_leaves_the_round_and_is_listed_to_its_end_beside_it() {
     let room = Room::new();
-    for number in 0..1_000 {
+    for number in 0..6_000 {
         room.put(&format!("agents/claude/outbox/junk-{number}"), "");
     }
-    room.ask("codex", "claude", "q-1");
+    room.ask("claude", "codex", "q-1");
+    room.ask("codex", "claude", "q-2");
     let mut mailroom = Mailroom::open(room.root()).expect("a start").0;
     mailroom.limit_step_time(Duration::ZERO);
-    let round = mailroom.next_sweep();
-    let (mut steps, mut accepted) = (0, None);
-    while !mailroom.sweep_on(round, &mut |_, _| ()).expect("a step") {
-        steps += 1;
-        // Nobody passes on a hint: only the round finds the question of codex.
-        if mailroom.pass(at_ms(100 * steps)).expect("a pass").accepted == 1 {
-            accepted = Some(steps);
+    // Nobody passes on a hint.
+    let round = |mailroom: &mut Mailroom| {
+        let round = mailroom.next_sweep();
+        let (mut steps, mut watched) = (1, 0);
+        while !mailroom
+            .sweep_on(round, &mut |_, _| watched += 1)
+            .expect("a step")
+        {
+            steps += 1;
         }
-    }
-    assert!(steps > 1_000, "a step lists one name: {steps} steps");
-    let accepted = accepted.expect("the round finds it");
-    assert!(accepted < 20, "codex waited for {accepted} steps");
+        assert!(steps < 20, "{steps} steps");
+        assert_eq!(watched, 2);
+    };
+    let pass = |mailroom: &mut Mailroom, ms| mailroom.pass(at_ms(ms)).expect("a pass").accepted;
+    round(&mut mailroom);
+    let accepted: usize = (1..=20).map(|n| pass(&mut mailroom, 100 * n)).sum();
+    assert_eq!(accepted, 2);
+    room.ask("claude", "codex", "q-3");
+    room.ask("codex", "claude", "q-4");
+    round(&mut mailroom);
+    let accepted: usize = (21..=40).map(|n| pass(&mut mailroom, 100 * n)).sum();
+    assert_eq!(accepted, 1, "the next round passes over it");
+    mailroom.hint("claude", &"q-3.yaml".parse().expect("a name"));
+    assert_eq!(pass(&mut mailroom, 5_000), 1);
 }
 
 #[test]

@@ -226,6 +226,16 @@ impl Intake {
         }
     }
 
+    /// Ends a listing in later calls of [`Intake::take`], a slice in each. If the intake is ending another one, it begins this
+    /// one again later.
+    pub fn list_later(&mut self, listing: OutboxListing) {
+        if self.beyond.is_none() {
+            self.beyond = Some(listing);
+        } else {
+            self.hint_outbox(listing.agent());
+        }
+    }
+
     /// Returns the outboxes in which a look since the last call took no file, or a file that was given time. Each call names
     /// them again for as long as they rest.
     pub fn take_fruitless(&mut self) -> BTreeSet<String> {

@@ -425,7 +425,9 @@ impl Docket {
         let Some(pr) = message.related_pr().filter(|_| is_review(message)) else {
             return false;
         };
-        let changed = DateTime::from_timestamp_nanos(found.stamp.mtime_ns);
+        let Some(changed) = DateTime::from_timestamp_millis(found.changed_ms) else {
+            return false;
+        };
         let is_over =
             |(at, _): (DateTime<Utc>, _)| at <= moment.utc && at + DEADLINE_GRACE < changed;
         let mut reviews = self.tentative.state().reviews_of(&pr);

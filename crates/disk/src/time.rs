@@ -15,15 +15,19 @@ pub struct Now {
 }
 
 impl Now {
-    /// Returns how many milliseconds ago a file was last changed; 0 if that is in the future. A writer can set the time
-    /// of the content, but not that of the last change to anything about the file.
+    /// Returns how many milliseconds ago a file was last changed; 0 if that is in the future.
     pub fn age_ms(self, file: &Stat) -> u64 {
+        u64::try_from(self.wall.saturating_sub(self.last_change_ms(file))).unwrap_or(0)
+    }
+
+    /// Returns the time of a file's last change, in milliseconds since 1970, UTC. A writer can set the time of the content,
+    /// but not that of the last change to anything about the file.
+    pub fn last_change_ms(self, file: &Stat) -> i64 {
         let (written, changed) = (file.mtime_ns / 1_000_000, file.ctime_ns / 1_000_000);
-        let last = match changed.saturating_sub(self.wall) {
+        match changed.saturating_sub(self.wall) {
             ahead if ahead > CLOCK_BACK_MS => written,
             _ => written.max(changed),
-        };
-        u64::try_from(self.wall.saturating_sub(last)).unwrap_or(0)
+        }
     }
 }
 

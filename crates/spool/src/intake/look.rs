@@ -117,6 +117,8 @@ pub(super) struct FinishedFile {
     pub(super) may_grow: bool,
     /// The milliseconds since its last change.
     pub(super) age_ms: u64,
+    /// The time of its last change, in milliseconds since 1970, UTC.
+    pub(super) changed_ms: i64,
 }
 
 /// The result of opening and reading a file.
@@ -158,6 +160,7 @@ pub(super) fn look(
             body: Body::Unfit(unfit),
             may_grow: false,
             age_ms: now.age_ms(&stat),
+            changed_ms: now.last_change_ms(&stat),
         })
     };
     if let Some(kind) = unfit_kind(stat.kind) {
@@ -193,6 +196,7 @@ pub(super) fn look(
                 body: Body::Message { bytes, digest },
                 may_grow,
                 age_ms: now.age_ms(&stat),
+                changed_ms: now.last_change_ms(&stat),
             }))
         }
         Ok(ReadOutcome::Unfinished(readiness)) => Ok(readiness),

@@ -61,6 +61,8 @@ pub struct OutboxFile {
     pub may_grow: bool,
     /// The age of its last change when it was read, in milliseconds, unaffected by a change of the wall clock.
     pub age_ms: u64,
+    /// The time of its last change, in milliseconds since 1970, UTC.
+    pub changed_ms: i64,
 }
 
 impl OutboxFile {
@@ -74,6 +76,7 @@ impl OutboxFile {
             body,
             may_grow: false,
             age_ms: 0,
+            changed_ms: 0,
         }
     }
 
@@ -547,6 +550,7 @@ impl Intake {
                     body: finished.body,
                     may_grow: finished.may_grow,
                     age_ms: finished.age_ms,
+                    changed_ms: finished.changed_ms,
                 })));
             }
             Ok(Readiness::Gone) if was_given_time => return Ok(Next::Gone(name)),

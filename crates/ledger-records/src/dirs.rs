@@ -33,9 +33,9 @@ pub const BRIEFS: &str = "briefs";
 /// The folders of packets.
 pub const PACKET_FOLDERS: [&str; 3] = [FINDINGS, HANDOFF, BRIEFS];
 
-/// All snapshots of events.
+/// All event files.
 pub const EVENTS: &str = "events";
-/// Snapshots of pull requests, one directory for each number.
+/// Event files of pull requests, one directory for each number.
 pub const PULLS: &str = "events/pr";
 
 /// The daemon's own directory.

@@ -21,7 +21,7 @@ pub enum Mailbox {
     DeadLetter(String),
     /// `packets/<this>/`: findings, handoff or briefs.
     Packets(String),
-    /// `events/pr/<this>/`: snapshots of the pull request of this number, 1 to 20 digits.
+    /// `events/pr/<this>/`: event files of the pull request of this number, 1 to 20 digits.
     PullRequest(String),
 }
 
@@ -63,7 +63,7 @@ impl FromStr for Mailbox {
 }
 
 impl Mailbox {
-    /// Returns the agent that owns the mailbox; packets and snapshots have no owner.
+    /// Returns the agent that owns the mailbox; packets and event files have no owner.
     pub fn owner(&self) -> Option<&str> {
         match self {
             Mailbox::Inbox(agent) | Mailbox::DeadLetter(agent) => Some(agent),

@@ -1,13 +1,18 @@
-//! An order, a take and a deadline beside one outbox full of messages that wait for packets and are dated in the future.
+//! An order, a take and a deadline beside one outbox full of messages that wait for packets and are dated in the future, or of
+//! names that are no messages.
 
-use settled_tests::crowd::{self, DEADLINE_MS_MAX, ORDER_MS_MAX, TAKE_MS_MAX, Waits};
+use settled_tests::crowd::{self, Crowd, DEADLINE_MS_MAX, ORDER_MS_MAX, TAKE_MS_MAX, Waits};
 
 use super::super::figures::Result;
 use super::super::ground::Ground;
 use super::super::{idle, room};
 
-/// The numbers of files.
-const CROWDS: [usize; 3] = [2_000, 8_000, 14_000];
+const CROWDS: [Crowd; 4] = [
+    Crowd::Held(2_000),
+    Crowd::Held(8_000),
+    Crowd::Held(14_000),
+    Crowd::Junk(400_000),
+];
 
 /// The time in which a command starts and the daemon ends the step that it is in, in milliseconds.
 const STEP_MS: i64 = 250;
@@ -38,7 +43,7 @@ pub(super) fn run(ground: &Ground, crowds: &[String]) -> Result<usize> {
         "", "order", "take", "deadline", "processor"
     );
     let mut over = 0;
-    for (count, name) in CROWDS.into_iter().map(|count| (count, name(count))) {
+    for (crowd, name) in CROWDS.into_iter().map(|crowd| (crowd, name(crowd))) {
         if !crowds.contains(&name) {
             continue;
         }
@@ -46,7 +51,7 @@ pub(super) fn run(ground: &Ground, crowds: &[String]) -> Result<usize> {
         let root = &ground.fresh("held")?;
         room::init_for(root, &crowd::AGENTS.join(","))?;
         let served = room::Served::start(root)?;
-        let waits = crowd::waits_beside(root, &room::settled(), count);
+        let waits = crowd::waits_beside(root, &room::settled(), crowd);
         let processor = idle::processor_s(served.pid())?;
         served.kill();
         let Waits {
@@ -69,8 +74,11 @@ pub(super) fn run(ground: &Ground, crowds: &[String]) -> Result<usize> {
     Ok(over)
 }
 
-fn name(count: usize) -> String {
-    format!("{count} held files from the future")
+fn name(crowd: Crowd) -> String {
+    match crowd {
+        Crowd::Held(count) => format!("{count} held files from the future"),
+        Crowd::Junk(count) => format!("{count} names that are no messages"),
+    }
 }
 
 fn seconds(ms: i64) -> f64 {

@@ -1,5 +1,5 @@
-//! An outbox full of messages that name packets nobody writes, or of names that are no messages, and how long an order, a take
-//! and a deadline of other agents wait beside it, by the clock of a real daemon.
+//! An outbox full of messages that name packets nobody writes, and how long an order, a take and a deadline of other agents
+//! wait beside it, by the clock of a real daemon.
 
 use std::fs::File;
 use std::io::Write as _;
@@ -24,20 +24,8 @@ pub const TAKE_MS_MAX: i64 = 4_000;
 /// The most time that files of its own agents hold up a deadline, in milliseconds. Those of others do not.
 pub const DEADLINE_MS_MAX: i64 = 10_000;
 
-/// The time in which a daemon sweeps once.
-const SWEEP: Duration = Duration::from_millis(2_500);
-
 /// The reviewer's seconds.
 const SECONDS: i64 = 2;
-
-/// The files in the outbox of the third agent.
-#[derive(Clone, Copy, Debug)]
-pub enum Crowd {
-    /// So many messages that wait for packets, dated in the future.
-    Held(usize),
-    /// So many empty files whose names are no message's.
-    Junk(usize),
-}
 
 /// How long each waited beside the crowd, in milliseconds.
 #[derive(Clone, Copy, Debug)]
@@ -59,15 +47,15 @@ pub fn without_packet(from: &str, number: usize) -> String {
     seed::review_message("review_feedback", &id, from, "claude", "86", &body)
 }
 
-/// Makes the crowd and measures beside it. A daemon must serve the workspace.
-pub fn waits_beside(root: &Path, settled: &Path, crowd: Crowd) -> Waits {
+/// Writes `count` such messages, dated in the future, and measures beside them. A daemon must serve the workspace.
+pub fn waits_beside(root: &Path, settled: &Path, count: usize) -> Waits {
     let body = format!("pr: 7\nbranch: b\ndiff_summary: s\nmax_runtime_s_reviewer: {SECONDS}\n");
     let request = seed::review_message("review_request", "r-7", "claude", "codex", "7", &body);
     write(root.join("agents/claude/outbox/r-7.yaml"), &request);
     let [inbox, archive] =
         ["inbox", "archive"].map(|place| root.join("agents/codex").join(place).join("r-7.yaml"));
     wait::until("the request", || inbox.exists());
-    crowd.fill(&root.join("agents/mallory/outbox"));
+    fill(&root.join("agents/mallory/outbox"), count);
     std::thread::scope(|scope| {
         let order = scope.spawn(|| order(root, settled));
         let moved = Instant::now();
@@ -83,22 +71,7 @@ pub fn waits_beside(root: &Path, settled: &Path, crowd: Crowd) -> Waits {
     })
 }
 
-impl Crowd {
-    fn fill(self, outbox: &Path) {
-        match self {
-            Self::Held(count) => fill_held(outbox, count),
-            Self::Junk(count) => {
-                for number in 0..count {
-                    write(outbox.join(format!(".{number}")), "");
-                }
-                // A sweep reads them before anything is measured: its length is what may delay the next one.
-                std::thread::sleep(SWEEP);
-            }
-        }
-    }
-}
-
-fn fill_held(outbox: &Path, count: usize) {
+fn fill(outbox: &Path, count: usize) {
     let future = SystemTime::now() + Duration::from_secs(400 * 86_400);
     for number in 0..count {
         let file = File::create(outbox.join(format!("{number:07}.yaml")));

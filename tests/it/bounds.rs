@@ -2,7 +2,7 @@
 //! `cargo xtask bench neighbour --noise "held files"` measures them beside more files.
 
 use settled_tests::crowd::{
-    AGENTS, Crowd, DEADLINE_MS_MAX, ORDER_MS_MAX, TAKE_MS_MAX, Waits, waits_beside,
+    AGENTS, DEADLINE_MS_MAX, ORDER_MS_MAX, TAKE_MS_MAX, Waits, waits_beside,
 };
 use settled_tests::mailroom::Mailroom;
 use settled_tests::{binaries, names};
@@ -17,7 +17,7 @@ const SLACK_MS: i64 = 3_000;
 fn an_order_a_take_and_a_deadline_come_in_time_beside_thousands_of_held_files() {
     let mailroom = Mailroom::new(&AGENTS);
     let daemon = mailroom.serve();
-    let waits = waits_beside(mailroom.root(), &binaries::settled(), Crowd::Held(CROWD));
+    let waits = waits_beside(mailroom.root(), &binaries::settled(), CROWD);
     let left = names(mailroom.agent("mallory", "outbox")).len();
     let Waits {
         order,

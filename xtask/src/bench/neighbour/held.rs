@@ -1,18 +1,13 @@
-//! An order, a take and a deadline beside one outbox full of messages that wait for packets and are dated in the future, or of
-//! names that are no messages.
+//! An order, a take and a deadline beside one outbox full of messages that wait for packets and are dated in the future.
 
-use settled_tests::crowd::{self, Crowd, DEADLINE_MS_MAX, ORDER_MS_MAX, TAKE_MS_MAX, Waits};
+use settled_tests::crowd::{self, DEADLINE_MS_MAX, ORDER_MS_MAX, TAKE_MS_MAX, Waits};
 
 use super::super::figures::Result;
 use super::super::ground::Ground;
 use super::super::{idle, room};
 
-const CROWDS: [Crowd; 4] = [
-    Crowd::Held(2_000),
-    Crowd::Held(8_000),
-    Crowd::Held(14_000),
-    Crowd::Junk(400_000),
-];
+/// The numbers of files.
+const CROWDS: [usize; 3] = [2_000, 8_000, 14_000];
 
 /// The time in which a command starts and the daemon ends the step that it is in, in milliseconds.
 const STEP_MS: i64 = 250;
@@ -43,7 +38,7 @@ pub(super) fn run(ground: &Ground, crowds: &[String]) -> Result<usize> {
         "", "order", "take", "deadline", "processor"
     );
     let mut over = 0;
-    for (crowd, name) in CROWDS.into_iter().map(|crowd| (crowd, name(crowd))) {
+    for (count, name) in CROWDS.into_iter().map(|count| (count, name(count))) {
         if !crowds.contains(&name) {
             continue;
         }
@@ -51,7 +46,7 @@ pub(super) fn run(ground: &Ground, crowds: &[String]) -> Result<usize> {
         let root = &ground.fresh("held")?;
         room::init_for(root, &crowd::AGENTS.join(","))?;
         let served = room::Served::start(root)?;
-        let waits = crowd::waits_beside(root, &room::settled(), crowd);
+        let waits = crowd::waits_beside(root, &room::settled(), count);
         let processor = idle::processor_s(served.pid())?;
         served.kill();
         let Waits {
@@ -74,11 +69,8 @@ pub(super) fn run(ground: &Ground, crowds: &[String]) -> Result<usize> {
     Ok(over)
 }
 
-fn name(crowd: Crowd) -> String {
-    match crowd {
-        Crowd::Held(count) => format!("{count} held files from the future"),
-        Crowd::Junk(count) => format!("{count} names that are no messages"),
-    }
+fn name(count: usize) -> String {
+    format!("{count} held files from the future")
 }
 
 fn seconds(ms: i64) -> f64 {

@@ -380,8 +380,8 @@ impl Docket {
         let is_repeated = self.tentative.judge(moment.utc).is_repeated(&read);
         let mut packet = None;
         if !is_repeated {
-            if self.is_behind(found, &read.message) {
-                return Ok(match self.wait_behind(found, &read.message, moment) {
+            if let Some(to) = self.held_up(found, &read.message) {
+                return Ok(match self.wait_behind(found, to, moment) {
                     Ok(at) => NextStep::LookAgain { at },
                     Err(stop) => self.stopped(submission, Some(&read.message), stop, (seq, moment)),
                 });
@@ -447,18 +447,17 @@ impl Docket {
         let mut rejection = stop.rejection;
         // No packet mends a review message that names no agent or several: it is not held, and waits only until a young packet
         // is old enough to be read, so that the report has its faults as well.
-        let is_lost = stop.patience.is_for_packet()
-            && message.is_some_and(|message| ordered_recipient(message).is_none());
-        let patience = if is_lost {
-            Patience::SecondLook
-        } else {
-            stop.patience
+        let (to, patience) = match (message, stop.patience) {
+            (Some(message), patience) if patience.is_for_packet() => {
+                match ordered_recipient(message) {
+                    Some(to) => (Some(to), patience),
+                    None => (None, Patience::SecondLook),
+                }
+            }
+            (_, patience) => (None, patience),
         };
         if let Some(at) = self.not_yet(submission.found, patience, moment) {
-            let held = match message {
-                Some(message) if patience.is_for_packet() => self.hold(submission.found, message),
-                Some(_) | None => Ok(()),
-            };
+            let held = to.map_or(Ok(()), |to| self.hold(submission.found, to));
             match held {
                 Ok(()) => return NextStep::LookAgain { at },
                 Err(full) => rejection = full,
@@ -472,12 +471,13 @@ impl Docket {
         NextStep::Commit(Box::new((draft, record)))
     }
 
-    /// True if an earlier review message of this outbox to the same recipient is held. No message waits forever: each
-    /// wait for a packet is limited, and a file that its writer removes is released.
-    fn is_behind(&self, found: &OutboxFile, message: &Message) -> bool {
-        !self.held.is_empty()
-            && ordered_recipient(message)
-                .is_some_and(|to| self.held.is_behind(&found.agent, &found.file, &to))
+    /// Returns the recipient of a review message if an earlier one of this outbox to it is held. No message waits forever:
+    /// each wait for a packet is limited, and a file that its writer removes is released.
+    fn held_up(&self, found: &OutboxFile, message: &Message) -> Option<AgentName> {
+        if self.held.is_empty() {
+            return None;
+        }
+        ordered_recipient(message).filter(|to| self.held.is_behind(&found.agent, &found.file, to))
     }
 
     /// Holds a message behind an earlier one and returns the time of the next look. The earlier one releases this one; the
@@ -485,10 +485,10 @@ impl Docket {
     fn wait_behind(
         &mut self,
         found: &OutboxFile,
-        message: &Message,
+        to: AgentName,
         moment: Moment,
     ) -> Result<u64, Stop> {
-        self.hold(found, message).map_err(|rejection| Stop {
+        self.hold(found, to).map_err(|rejection| Stop {
             rejection,
             patience: Patience::None,
         })?;
@@ -499,13 +499,11 @@ impl Docket {
 
     /// Holds a review message so that later ones to the same recipient cannot overtake it. Refuses it if its outbox
     /// holds too many.
-    fn hold(&mut self, found: &OutboxFile, message: &Message) -> Result<(), Box<Rejection>> {
-        let Some(to) = ordered_recipient(message) else {
-            return Ok(());
-        };
-        match self.held.hold(&found.agent, &found.file, to) {
-            true => Ok(()),
-            false => Err(Box::new(Rejection::too_many_waiting(&found.file))),
+    fn hold(&mut self, found: &OutboxFile, to: AgentName) -> Result<(), Box<Rejection>> {
+        if self.held.hold(&found.agent, &found.file, to) {
+            Ok(())
+        } else {
+            Err(Box::new(Rejection::too_many_waiting(&found.file)))
         }
     }
 

@@ -10,7 +10,7 @@ use spool::{OutboxListing, Spool, SpoolError};
 use workspace::directory;
 use workspace::error::chain;
 
-use crate::docket::Docket;
+use crate::docket::{Docket, find_agent};
 use crate::shared_ledger::SharedLedger;
 use crate::step::{BeforeListing, StepEnd};
 
@@ -44,7 +44,7 @@ pub(crate) struct Sweeping {
     /// The number of outboxes that the last sweep could not list.
     pub(crate) unlisted: usize,
     /// The agents whose outboxes left the last sweep that listed them.
-    passed_over: BTreeMap<AgentName, PassedOver>,
+    passed_over: BTreeMap<String, PassedOver>,
 }
 
 /// The time for which sweeps pass over an outbox that left one.
@@ -87,7 +87,7 @@ impl Sweeping {
     /// Begins the sweep that was counted, through the outboxes of these agents; `took` is the time it took so far.
     pub(crate) fn begin(&mut self, agents: Arc<[AgentName]>, took: Duration) {
         self.passed_over
-            .retain(|agent, _| agents.binary_search(agent).is_ok());
+            .retain(|agent, _| find_agent(&agents, agent).is_some());
         self.going = Some(Sweep {
             agents,
             next: 0,
@@ -117,16 +117,15 @@ impl Sweeping {
             let view = step.spool.view();
             let slice = step.end.of_slice(LISTING_TIME);
             let intake = &mut step.docket.intake;
-            let agent = &sweep.agents[sweep.next - 1];
             let mut looks = 0;
             let mut is_over = || {
                 looks += 1;
                 looks > LISTING_LOOKS && slice.has_come()
             };
             match intake.list_on(&view, &mut listing, &mut is_over) {
-                Ok(true) => drop(self.passed_over.remove(agent)),
+                Ok(true) => drop(self.passed_over.remove(listing.agent())),
                 Ok(false) => {
-                    self.pass_over(agent);
+                    self.pass_over(listing.agent());
                     intake.list_later(listing);
                 }
                 Err(error) => {
@@ -142,15 +141,15 @@ impl Sweeping {
     }
 
     /// Has the next sweeps pass over an outbox.
-    fn pass_over(&mut self, agent: &AgentName) {
+    fn pass_over(&mut self, agent: &str) {
         let last = self.passed_over.get(agent).map(|last| last.length);
         let length = last.map_or(REST, |last| (2 * last).min(REST_MAX));
         let until = Instant::now() + length;
         self.passed_over
-            .insert(agent.clone(), PassedOver { until, length });
+            .insert(agent.to_owned(), PassedOver { until, length });
     }
 
-    fn passes_over(&self, agent: &AgentName) -> bool {
+    fn passes_over(&self, agent: &str) -> bool {
         let passed_over = self.passed_over.get(agent);
         passed_over.is_some_and(|it| Instant::now() < it.until)
     }
@@ -181,15 +180,14 @@ impl Sweeping {
             if SharedLedger::reads(step.shared, agent) {
                 (step.before)(agent, &step.spool.layout().outbox(agent.as_str()));
                 let view = step.spool.view();
-                if step.end.is_limited() && self.passes_over(agent) {
-                    continue;
-                }
-                match step.docket.intake.list(&view, agent.as_str()) {
-                    Ok(Some(listing)) => return Some(listing),
-                    Ok(None) => drop(self.doubtful.insert(agent.clone())),
-                    Err(error) => {
-                        sweep.unlisted += 1;
-                        step.docket.unreadable(&error, NOT_LISTED);
+                if !(step.end.is_limited() && self.passes_over(agent.as_str())) {
+                    match step.docket.intake.list(&view, agent.as_str()) {
+                        Ok(Some(listing)) => return Some(listing),
+                        Ok(None) => drop(self.doubtful.insert(agent.clone())),
+                        Err(error) => {
+                            sweep.unlisted += 1;
+                            step.docket.unreadable(&error, NOT_LISTED);
+                        }
                     }
                 }
             }

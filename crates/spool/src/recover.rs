@@ -39,7 +39,7 @@ pub struct Recovery {
     pub passed_over: Vec<PassedOver>,
     /// Lanes whose cursor was lost: the start looked for every file they ever got.
     pub cursors_lost: Vec<Lane>,
-    /// Lanes of which only the durable part of the cursor was readable.
+    /// The lanes whose cursors kept only their durable part.
     pub notes_lost: Vec<Lane>,
     /// The deliveries and the originals put away, and the lanes that failed.
     pub pass: Pass,

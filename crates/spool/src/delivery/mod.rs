@@ -65,7 +65,7 @@ pub(crate) struct Lanes {
 pub(crate) struct Doubts {
     /// Lanes whose cursor could not be read at all: the start looked for every file in them.
     pub(crate) lost: Vec<Lane>,
-    /// Lanes of which only the durable part of the cursor was readable.
+    /// The lanes whose cursors kept only their durable part.
     pub(crate) notes_lost: Vec<Lane>,
     /// True if some notes were made before the last reboot.
     pub(crate) new_boot: bool,

@@ -23,14 +23,6 @@ impl OutboxListing {
 }
 
 impl Intake {
-    /// Lists one agent's outbox to its end; false if the agent has no outbox.
-    pub fn scan_one(&mut self, view: &View<'_>, agent: &str) -> Result<bool, SpoolError> {
-        let Some(mut listing) = self.list(view, agent)? else {
-            return Ok(false);
-        };
-        self.list_on(view, &mut listing, &mut || false)
-    }
-
     /// Begins to list one agent's outbox; `None` if the agent has none.
     pub fn list(
         &mut self,

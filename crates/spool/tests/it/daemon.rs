@@ -335,6 +335,10 @@ pub(crate) fn run(workspace: &Workspace, boot: &str) -> Daemon {
 /// Scans the outboxes of these agents as the daemon does. Returns the outboxes that could not be listed, as errors.
 pub(crate) fn scan(intake: &mut Intake, view: &View<'_>, agents: &[String]) -> Vec<SpoolError> {
     intake.keep(&|agent| agents.iter().any(|known| known == agent));
-    let scanned = agents.iter().map(|agent| intake.scan_one(view, agent));
+    let mut scan = |agent| match intake.list(view, agent)? {
+        Some(mut listing) => intake.list_on(view, &mut listing, &mut || false).map(drop),
+        None => Ok(()),
+    };
+    let scanned = agents.iter().map(|agent| scan(agent));
     scanned.filter_map(Result::err).collect()
 }

@@ -170,7 +170,7 @@ pub fn complaint(program: &str, failure: &Failure) -> String {
     text
 }
 
-/// Writes an answer to standard output; a closed pipe ends the command quietly.
+/// Writes an answer; a closed pipe ends the command quietly.
 pub fn write(output: &mut impl Write, text: &str) -> Result<(), Failure> {
     let written = output.write_all(text.as_bytes());
     match written.map_err(|error| Failure::new(Exit::Failed, &error)) {

@@ -52,8 +52,8 @@ pub fn find_named(root: &Path, agent: &AgentName, id: &MessageId) -> Option<Sent
         .find_map(|(directory, accepted)| message_at(directory.join(file_name(id)), id, accepted))
 }
 
-/// The directories of messages that count, and whether those in it were accepted. A message that moves between two searches is
-/// found by the second.
+/// The directories of messages that count, and whether the messages in each were accepted. The second search finds a message
+/// that moves between the two.
 fn places(root: &Path, agent: &AgentName) -> [(PathBuf, bool); 2] {
     let layout = Layout::new(root);
     let (outbox, sent) = (layout.outbox(agent.as_str()), layout.sent(agent.as_str()));

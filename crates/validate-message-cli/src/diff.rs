@@ -10,7 +10,7 @@ use crate::print;
 
 /// The longest search for the smallest difference. The diff then shows the rest as removed and added: where all lines of a
 /// large file change, the search takes minutes and finds nothing better.
-const SEARCH_MAX: Duration = Duration::from_millis(20);
+const SEARCH_MAX: Duration = Duration::from_millis(10);
 
 /// Prints the unified diff between two texts of one file, if they differ; reports and returns whether it was lost. A
 /// program gets a diff it can apply. On a terminal, characters that nobody sees or that move others are escaped.

@@ -84,6 +84,8 @@ fn watch(requests: &Receiver<Vec<PathBuf>>, wakeup: &Arc<Notify>) {
 #[cfg(test)]
 mod tests {
     use std::io::Write as _;
+    use std::pin::pin;
+    use std::task::{Context, Waker};
 
     use super::*;
 
@@ -95,10 +97,15 @@ mod tests {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .build()
             .expect("a runtime");
+        let mut context = Context::from_waker(Waker::noop());
+        assert!(pin!(changes.changed()).poll(&mut context).is_pending());
         for _ in 0..2 {
             std::fs::create_dir(&directory).expect("a directory");
             let mut file = std::fs::File::create(directory.join("1")).expect("a file");
             changes.keep(vec![root.path().join("missing"), directory.clone()]);
+            runtime.block_on(changes.changed());
+            let other = tempfile::tempdir().expect("a directory");
+            changes.keep(vec![directory.clone(), other.path().to_owned()]);
             runtime.block_on(changes.changed());
             file.write_all(b"{}\n").expect("room");
             runtime.block_on(changes.changed());

@@ -26,7 +26,7 @@ mod linux {
     use crate::{Collector, IsWanted};
 
     /// The bytes of events that are read and noted in one go: about 1 000 events.
-    const READ_BYTES: usize = 64 * 1024;
+    const READ_BYTES: usize = 65_536;
 
     /// The pause after a read for each of its events, up to the maximum. Without it the daemon, which takes the hints under the
     /// same lock, would wait for as long as a flood goes on, and the kernel would wake the thread for every few of its events.
@@ -128,13 +128,9 @@ mod linux {
                 Ok(())
             });
             let pause = match noted {
-                Ok(()) => (PAUSE * count).min(PAUSE_MAX),
+                Ok(()) => pause_after(count),
                 Err(error) => {
-                    let is_lost = !matches!(
-                        error.kind(),
-                        io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted
-                    );
-                    if is_lost {
+                    if is_loss(error.kind()) {
                         collector.note(Hints::lost_events);
                     }
                     PAUSE_MAX
@@ -142,6 +138,18 @@ mod linux {
             };
             std::thread::sleep(pause);
         }
+    }
+
+    fn pause_after(events: u32) -> Duration {
+        (PAUSE * events).min(PAUSE_MAX)
+    }
+
+    /// False if the next read gets the same events.
+    fn is_loss(error: io::ErrorKind) -> bool {
+        !matches!(
+            error,
+            io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted
+        )
     }
 
     /// Notes events. Those of a flood follow each other, so the hints of their directory are looked up once.
@@ -176,6 +184,64 @@ mod linux {
         }
         news
     }
+
+    #[cfg(test)]
+    mod tests {
+        use std::collections::HashSet;
+
+        use super::*;
+
+        #[test]
+        fn events_of_several_directories_in_one_read_are_noted_each_for_its_own() {
+            let mut inotify = Inotify::init().expect("events");
+            let root = tempfile::tempdir().expect("a directory");
+            let [one, other] = ["one", "other"].map(|name| root.path().join(name));
+            let mut directories = Directories::new();
+            let mut hints = Hints::default();
+            for directory in [&one, &other] {
+                std::fs::create_dir(directory).expect("a directory");
+                let watch = inotify.watches().add(directory, EVENTS).expect("a watch");
+                directories.insert(watch.get_watch_descriptor_id(), directory.clone());
+                hints.is_new(directory, Some((1, 1, None)));
+            }
+            for file in [
+                one.join("a"),
+                other.join("b"),
+                one.join("junk"),
+                one.join("c"),
+            ] {
+                std::fs::write(file, "text").expect("a file");
+            }
+            std::fs::remove_dir_all(&one).expect("no directory");
+            let mut buffer = vec![0; READ_BYTES];
+            let events = inotify.read_events(&mut buffer).expect("events");
+            let news = note_all(events, &mut directories, &mut hints, |_, name| {
+                name != "junk"
+            });
+            assert_eq!(news, News::Wakes);
+            assert!(directories.into_values().eq([other.clone()]));
+            let seen = hints.take(usize::MAX, HashSet::new());
+            let of_one = ["a", "c"].map(Into::into);
+            assert_eq!(
+                seen.hints,
+                [(one, of_one.into()), (other, vec!["b".into()])]
+            );
+            assert!(seen.sweep, "one of them ended");
+        }
+
+        #[test]
+        fn the_pause_after_a_read_grows_with_its_events_up_to_a_limit() {
+            let pauses = [0, 1, 30, 1_000].map(|events| pause_after(events).as_micros());
+            assert_eq!(pauses, [0, 10, 300, 300]);
+        }
+
+        #[test]
+        fn only_a_read_that_can_be_repeated_loses_nothing() {
+            use io::ErrorKind::{Interrupted, InvalidInput, WouldBlock};
+            let lost = [WouldBlock, Interrupted, InvalidInput].map(is_loss);
+            assert_eq!(lost, [false, false, true]);
+        }
+    }
 }
 
 /// The tests try it on Linux as well.
@@ -196,12 +262,7 @@ mod other {
     impl Queue {
         pub(crate) fn start(collector: &Arc<Collector>) -> Result<Self, Error> {
             let collector = Arc::clone(collector);
-            let note = move |event: Result<Event, Error>| {
-                collector.note(|hints| match &event {
-                    Ok(event) if !event.need_rescan() => note(event, hints, &collector),
-                    Ok(_) | Err(_) => hints.lost_events(),
-                });
-            };
+            let note = move |event| collector.note(|hints| note(&event, hints, &collector));
             RecommendedWatcher::new(note, Config::default()).map(Self)
         }
 
@@ -216,7 +277,11 @@ mod other {
         }
     }
 
-    fn note(event: &Event, hints: &mut Hints, collector: &Collector) -> News {
+    fn note(event: &Result<Event, Error>, hints: &mut Hints, collector: &Collector) -> News {
+        let event = match event {
+            Ok(event) if !event.need_rescan() => event,
+            Ok(_) | Err(_) => return hints.lost_events(),
+        };
         let mut news = News::Waits;
         for path in &event.paths {
             let noted = match (event.kind, path.parent(), path.file_name()) {
@@ -241,11 +306,11 @@ mod other {
 
         use tokio::runtime::Builder;
 
-        use notify::event::{CreateKind, DataChange};
+        use notify::event::{CreateKind, DataChange, Flag};
 
         use super::*;
 
-        fn seen(events: &[Event]) -> crate::Seen {
+        fn seen(events: &[Result<Event, Error>]) -> crate::Seen {
             let collector = Collector::new(|_, name| name != "junk");
             let mut hints = Hints::default();
             hints.is_new(Path::new("/o"), Some((1, 1, None)));
@@ -262,7 +327,7 @@ mod other {
             let renamed = EventKind::Modify(ModifyKind::Name(RenameMode::To));
             let written = EventKind::Modify(ModifyKind::Data(DataChange::Any));
             let open = EventKind::Access(AccessKind::Open(AccessMode::Any));
-            let of = |kind, path: &str| Event::new(kind).add_path(path.into());
+            let of = |kind, path: &str| Ok(Event::new(kind).add_path(path.into()));
             let found = seen(&[
                 of(close, "/o/b"),
                 of(EventKind::Create(CreateKind::File), "/o/c"),
@@ -271,24 +336,30 @@ mod other {
                 of(close, "/o/junk"),
                 of(open, "/o/d"),
                 of(EventKind::Remove(RemoveKind::Folder), "/o/child"),
-                Event::new(close),
+                Ok(Event::new(close)),
             ]);
             let names = ["b", "a"].map(OsString::from);
             assert_eq!(found.hints, [("/o".into(), names.into())]);
             assert!(!found.sweep);
             assert!(seen(&[of(EventKind::Remove(RemoveKind::Folder), "/o")]).sweep);
+            assert!(seen(&[Ok(Event::new(close).set_flag(Flag::Rescan))]).sweep);
+            assert!(seen(&[Err(Error::generic("lost"))]).sweep);
         }
 
         #[test]
-        fn a_file_that_is_closed_in_a_watched_directory_is_seen() {
+        fn a_file_that_is_closed_in_a_watched_directory_is_seen_and_in_a_forgotten_one_is_not() {
             let directory = tempfile::tempdir().expect("a directory");
+            let forgotten = tempfile::tempdir().expect("a directory");
             let collector = Arc::new(Collector::new(|_, _| true));
             let mut queue = Queue::start(&collector).expect("events");
+            queue.watch(forgotten.path()).expect("a watch");
+            queue.forget(forgotten.path());
             queue.watch(directory.path()).expect("a watch");
+            std::fs::write(forgotten.path().join("b"), "text").expect("a file");
             std::fs::write(directory.path().join("a"), "text").expect("a file");
             let runtime = Builder::new_current_thread().build().expect("a runtime");
             runtime.block_on(collector.wakeup.notified());
-            let seen = collector.hints().take(1, HashSet::new());
+            let seen = collector.hints().take(usize::MAX, HashSet::new());
             assert_eq!(seen.hints, [(directory.path().into(), vec!["a".into()])]);
         }
     }

@@ -2,7 +2,7 @@
 
 /// The most free bytes that an arena of glibc keeps at its end, and the least of an allocation that gets pages of its own.
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
-const KEPT_MAX: libc::c_int = 256 * 1024;
+const KEPT_MAX: libc::c_int = 262_144;
 
 /// The most arenas: enough for the threads that read a long ledger at the start.
 #[cfg(all(target_os = "linux", target_env = "gnu"))]

@@ -27,7 +27,7 @@ const CARGO_MUTANTS: Tool = Tool {
 const STAGE: &str = "simulate";
 
 /// Rooms below it that a scenario only links: it has no disk and starts no process.
-const UNPLAYED: [&str; 5] = ["disk", "file-events", "runner", "sorted-rows", "spool"];
+const UNPLAYED: [&str; 4] = ["disk", "runner", "sorted-rows", "spool"];
 
 /// The room that is mostly tested by the tests of the whole: it is arguments, one call and printing.
 const COMMANDS: &str = "settled";

@@ -52,14 +52,13 @@ struct Function {
 }
 
 impl SourceIndex {
-    /// Reads the source of the crates below a folder, without their tests.
-    pub fn read(crates: &Path) -> Self {
+    /// Reads the source of some crates below a folder, without their tests.
+    pub fn read(folder: &Path, crates: &BTreeSet<String>) -> Self {
         let mut index = Self::default();
         let mut items = Vec::new();
-        for package in list(crates) {
-            let name = package.file_name().expect("a folder has a name");
-            let name = name.to_string_lossy().replace('-', "_");
-            index.read_folder(&package.join("src"), &name, "", &mut items);
+        for package in crates {
+            let source = folder.join(package).join("src");
+            index.read_folder(&source, &package.replace('-', "_"), "", &mut items);
         }
         for (file, list) in &items {
             index.add_types(*file, list);

@@ -1,5 +1,7 @@
 //! The packages of the workspace and their dependencies, as cargo knows them.
 
+use std::collections::BTreeSet;
+
 use serde_json::Value;
 
 use crate::{binaries, repository};
@@ -44,4 +46,22 @@ pub fn dependencies(package: &Value, shipped: bool) -> Vec<String> {
             .to_owned()
     };
     dependencies.filter(counts).map(name).collect()
+}
+
+/// Returns the packages of this repository that are built into `top`, itself included, but for `passed_over` and what only
+/// these bring.
+pub fn built_into(top: &str, passed_over: &[&str]) -> BTreeSet<String> {
+    let packages = ours();
+    let mut found = BTreeSet::new();
+    let mut next = vec![top.to_owned()];
+    while let Some(name) = next.pop() {
+        let package = packages.iter().find(|package| package["name"] == *name);
+        if let Some(package) = package
+            && found.insert(name)
+        {
+            let below = dependencies(package, true).into_iter();
+            next.extend(below.filter(|name| !passed_over.contains(&&**name)));
+        }
+    }
+    found
 }

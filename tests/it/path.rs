@@ -7,7 +7,7 @@
 //! accepted message, knows no traits, and proves nothing about what a stage does.
 
 use settled_tests::call_path::SourceIndex;
-use settled_tests::{read, repository, write};
+use settled_tests::{packages, read, repository, write};
 
 /// The value that each stage makes, in the order of the page.
 const STAGE_VALUES: [&str; 6] = [
@@ -24,8 +24,9 @@ const DELIVERY_VALUES: [&str; 2] = ["ExpectedFile", "Slot"];
 
 #[test]
 fn a_message_takes_the_way_the_page_draws() {
-    let index = SourceIndex::read(&repository().join("crates"));
     let mailroom = ("daemon", "Mailroom");
+    let crates = packages::built_into(mailroom.0, &[]);
+    let index = SourceIndex::read(&repository().join("crates"), &crates);
     let mut rooms = vec![mailroom.0.to_owned()];
     rooms.extend(index.makers(mailroom, "pass", &STAGE_VALUES));
     rooms.extend(index.makers(mailroom, "deliver_slice", &DELIVERY_VALUES));
@@ -91,7 +92,8 @@ fn the_way_follows_the_text_through_fields_results_and_crates_but_no_failure() {
             "use low::{{Shelf, parse}};\npub struct Desk {{ shelf: Shelf }}\nimpl Desk {{\npub fn pass(&self) {{\n{body}\n}}\n}}\n"
         );
         write_below(folder.path(), "main/src/lib.rs", &main);
-        let index = SourceIndex::read(folder.path());
+        let crates = ["high", "low", "main"].map(str::to_owned).into();
+        let index = SourceIndex::read(folder.path(), &crates);
         index.makers(("main", "Desk"), "pass", &["Read", "Checked", "Kept"])
     };
     assert_eq!(

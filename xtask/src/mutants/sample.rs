@@ -347,23 +347,7 @@ fn noticed(
 
 /// The rooms that a scenario plays: the room that plays them and those it is built on, down to the disk.
 fn played() -> BTreeSet<String> {
-    let packages = packages::ours();
-    let mut played = BTreeSet::new();
-    let mut next = vec![STAGE.to_owned()];
-    while let Some(room) = next.pop() {
-        let package = packages.iter().find(|package| package["name"] == *room);
-        if let Some(package) = package
-            && played.insert(room)
-        {
-            let below = packages::dependencies(package, true);
-            next.extend(
-                below
-                    .into_iter()
-                    .filter(|room| !UNPLAYED.contains(&&**room)),
-            );
-        }
-    }
-    played
+    packages::built_into(STAGE, &UNPLAYED)
 }
 
 impl Change {

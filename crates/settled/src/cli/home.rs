@@ -40,7 +40,35 @@ pub(super) fn triage(context: &Context) -> Result<Exit, Failure> {
     })
 }
 
+/// What the agent has, and the commands that it should run next, the most urgent first.
 fn gather(me: &Me, context: &Context) -> Result<CommandOutput<Home>, Failure> {
+    let home = read(me)?;
+    let commands = commands(&home, me, context);
+    let mut answer = CommandOutput::new(home);
+    if answer.data.serving == Some(false) {
+        answer.alert(
+            "not_served",
+            "no daemon serves this workspace: nothing is judged or delivered until one does",
+        );
+        match answer.data.unjudged {
+            0 => {}
+            1 => answer.alert("unjudged", "1 message in your outbox waits for it"),
+            many => answer.alert(
+                "unjudged",
+                format!("{many} messages in your outbox wait for it"),
+            ),
+        }
+    }
+    for (command, why) in commands {
+        answer.next(command, why);
+    }
+    if !answer.data.has_to_act() {
+        answer.next(context.command("wait"), "until something comes");
+    }
+    Ok(answer)
+}
+
+fn read(me: &Me) -> Result<Home, Failure> {
     let Me { root, agent } = me;
     // An agent can always read its own files, but possibly not the ledger.
     let reviews = LedgerIndex::read(root)
@@ -48,7 +76,7 @@ fn gather(me: &Me, context: &Context) -> Result<CommandOutput<Home>, Failure> {
         .map(|(index, _)| my_reviews::of(index.state(), agent));
     let inbox = inbox::waiting(me, NAMED)?;
     let (outbox, _) = unjudged::in_outbox(root, agent, NAMED);
-    let mut answer = CommandOutput::new(Home {
+    Ok(Home {
         agent: agent.to_string(),
         root: root.display().to_string(),
         serving: spool::is_served(root),
@@ -57,49 +85,18 @@ fn gather(me: &Me, context: &Context) -> Result<CommandOutput<Home>, Failure> {
         refused: refused(me, &inbox),
         inbox,
         reviews,
-    });
-    let Home {
-        serving,
-        unjudged,
-        outbox,
-        refused,
-        reviews,
-        inbox,
-        ..
-    } = &answer.data;
-    let no_daemon = *serving == Some(false);
-    let unjudged = *unjudged;
-    let mailboxes = AgentMailboxes::new(root, agent);
-    let known = reviews.as_deref().unwrap_or_default();
-    // The brief contains the request and the author's reports. While its reviewer has to answer them they are open.
-    let is_in_brief = |message: &MailboxEntry| {
-        let kind = message.kind.as_deref();
-        reviews.is_some() && matches!(kind, Some("review_request" | "review_addressed"))
+    })
+}
+
+/// The commands for everything that the agent should act on.
+fn commands(home: &Home, me: &Me, context: &Context) -> Vec<(String, &'static str)> {
+    let files = match home.serving {
+        Some(false) => unjudged_files(&home.outbox, me, context),
+        Some(true) | None => Vec::new(),
     };
-    let is_dealt_with = |message: &MailboxEntry| {
-        reviews.is_some() && answers::is_dealt_with(message, known, &mailboxes)
-    };
-    let (dealt, open): (Vec<_>, Vec<_>) = inbox
-        .messages
-        .iter()
-        .partition(|message| is_dealt_with(message));
-    let names: Vec<String> = dealt.iter().map(|message| message.name()).collect();
-    let done = done(&names, context);
-    let show = open.iter().find(|message| !is_in_brief(message));
-    let first = show
-        .map(|message| (context.command_on("show", &message.name(), ""), "read it"))
-        .into_iter()
-        .chain(done.into_iter().map(|done| (done, "already answered")));
-    let own = known.iter().filter(|mine| mine.whose == Move::Yours);
-    let moves: Vec<_> = own.flat_map(|mine| moves(mine, me, context)).collect();
-    let files = if no_daemon {
-        unjudged_files(outbox, me, context)
-    } else {
-        Vec::new()
-    };
-    let ignored = outbox.iter().filter(|file| !file.is_read);
-    let ignored: Vec<_> = ignored.map(|file| rename(file, me)).collect();
-    let refused = refused.last().map(|refused| {
+    let reviews = home.reviews.iter().flatten();
+    let own = reviews.filter(|mine| mine.whose == Move::Yours);
+    let refused = home.refused.last().map(|refused| {
         let command = if refused.file.starts_with('-') {
             context.command("dead-letter list")
         } else {
@@ -107,33 +104,36 @@ fn gather(me: &Me, context: &Context) -> Result<CommandOutput<Home>, Failure> {
         };
         (command, "why it was refused; correct it and send it again")
     });
-    if no_daemon {
-        answer.alert(
-            "not_served",
-            "no daemon serves this workspace: nothing is judged or delivered until one does",
-        );
-    }
-    if unjudged > 0 && no_daemon {
-        let wait = if unjudged == 1 {
-            "1 message in your outbox waits for it".to_owned()
-        } else {
-            format!("{unjudged} messages in your outbox wait for it")
-        };
-        answer.alert("unjudged", wait);
-    }
-    let all = files
+    let ignored = home.outbox.iter().filter(|file| !file.is_read);
+    files
         .into_iter()
-        .chain(first)
-        .chain(moves)
+        .chain(of_inbox(home, me, context))
+        .chain(own.flat_map(|mine| moves(mine, me, context)))
         .chain(refused)
-        .chain(ignored);
-    for (command, why) in all {
-        answer.next(command, why);
-    }
-    if !answer.data.has_to_act() {
-        answer.next(context.command("wait"), "until something comes");
-    }
-    Ok(answer)
+        .chain(ignored.map(|file| rename(file, me)))
+        .collect()
+}
+
+/// The commands that show the first message that is news, and archive those that the agent has dealt with.
+fn of_inbox(home: &Home, me: &Me, context: &Context) -> Vec<(String, &'static str)> {
+    let mailboxes = AgentMailboxes::new(&me.root, &me.agent);
+    let reviews = home.reviews.as_deref();
+    let is_dealt_with = |message: &&MailboxEntry| {
+        reviews.is_some_and(|reviews| answers::is_dealt_with(message, reviews, &mailboxes))
+    };
+    // The brief contains the request and the author's reports. While its reviewer has to answer them they are open.
+    let is_in_brief = |message: &MailboxEntry| {
+        let kind = message.kind.as_deref();
+        reviews.is_some() && matches!(kind, Some("review_request" | "review_addressed"))
+    };
+    let (dealt, open): (Vec<_>, Vec<_>) = home.inbox.messages.iter().partition(is_dealt_with);
+    let news = open.into_iter().find(|message| !is_in_brief(message));
+    let show = news.map(|message| (context.command_on("show", &message.name(), ""), "read it"));
+    let names: Vec<String> = dealt.iter().map(|message| message.name()).collect();
+    let done = done(&names, context).into_iter();
+    show.into_iter()
+        .chain(done.map(|done| (done, "already answered")))
+        .collect()
 }
 
 /// The refusals whose notices the agent has read. An unread notice is shown by itself.

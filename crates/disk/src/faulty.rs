@@ -249,7 +249,7 @@ impl Disk for FaultyDisk {
         Os.lock(file)
     }
 
-    fn boot_id(&self) -> io::Result<String> {
+    fn boot_id(&self, _root: &Handle) -> io::Result<String> {
         self.alive()?;
         Ok(self.state().boot_id.clone())
     }

@@ -116,9 +116,10 @@ pub trait Disk: Send + Sync {
     fn writer(&self, file: &Handle) -> io::Result<Writer>;
     /// Takes the exclusive lock of an open file without waiting; false if another process has it.
     fn lock(&self, file: &Handle) -> io::Result<bool>;
-    /// Names the current boot of the kernel: a crash may have lost what was written in another boot. At most 36 bytes
-    /// count.
-    fn boot_id(&self) -> io::Result<String>;
+    /// Names the time in which the kernel keeps what is written below `root`, synced or not: a boot, and where the kernel
+    /// numbers the mounts of a file system, one of these. In another one, unsynced bytes and names may be gone. The name
+    /// of a boot is followed by a full stop and the mount, if it is known; at most 36 bytes count.
+    fn boot_id(&self, root: &Handle) -> io::Result<String>;
 
     /// Makes a directory; its parent must exist.
     fn make_dir(&self, at: &Handle, path: &Path) -> io::Result<()>;

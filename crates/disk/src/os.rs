@@ -97,16 +97,22 @@ impl Disk for Os {
     }
 
     #[cfg(target_os = "linux")]
-    fn boot_id(&self) -> io::Result<String> {
-        Ok(std::fs::read_to_string("/proc/sys/kernel/random/boot_id")?
-            .trim()
-            .to_owned())
+    fn boot_id(&self, root: &Handle) -> io::Result<String> {
+        let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id")?;
+        let boot = boot.trim();
+        Ok(match mount_number(root)? {
+            Some(mount) => {
+                let beginning: String = boot.chars().take(BOOT_CHARS).collect();
+                format!("{beginning}.{mount:x}")
+            }
+            None => boot.to_owned(),
+        })
     }
 
     /// Elsewhere the system's own boot id needs more than file calls. The age of a directory that the system recreates
     /// at its start identifies a boot instead.
     #[cfg(not(target_os = "linux"))]
-    fn boot_id(&self) -> io::Result<String> {
+    fn boot_id(&self, _root: &Handle) -> io::Result<String> {
         let made = rustix::fs::stat("/dev")?;
         Ok(format!(
             "dev-{}-{}",
@@ -259,6 +265,30 @@ fn wide(number: impl TryInto<i64>) -> i64 {
     number.try_into().unwrap_or(i64::MAX)
 }
 
+/// The characters of a boot id that are kept beside a mount: 14 of its 32 digits.
+#[cfg(target_os = "linux")]
+const BOOT_CHARS: usize = 16;
+
+/// The file systems for which Linux makes a directory in `/sys/fs` at each mount of a device.
+#[cfg(target_os = "linux")]
+const NUMBERED: [&str; 3] = ["ext4", "xfs", "f2fs"];
+
+/// Returns a number that no other mount of the file system has in this boot: that of its directory in `/sys`, which the
+/// kernel gives to one directory only. It stays when the file system is mounted in more places or becomes read-only. `None`
+/// for other file systems, and where `/sys` is not to be seen.
+#[cfg(target_os = "linux")]
+fn mount_number(root: &Handle) -> io::Result<Option<u64>> {
+    let device = rustix::fs::fstat(root)?.st_dev;
+    let (major, minor) = (rustix::fs::major(device), rustix::fs::minor(device));
+    let Ok(device) = std::fs::read_link(format!("/sys/dev/block/{major}:{minor}")) else {
+        return Ok(None);
+    };
+    Ok(NUMBERED.iter().find_map(|kind| {
+        let directory = Path::new("/sys/fs").join(kind).join(device.file_name()?);
+        Some(rustix::fs::stat(&directory).ok()?.st_ino)
+    }))
+}
+
 #[cfg(test)]
 mod tests {
     use std::os::unix::fs::symlink;
@@ -353,7 +383,9 @@ mod tests {
         let path = rustix::fs::openat(CWD, "/", OFlags::PATH, Mode::empty()).expect("a path");
         assert!(Os.sync_file_system(&path).is_err());
         let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").expect("a boot");
-        assert_eq!(Os.boot_id().expect("a boot"), boot.trim_end());
+        let root = Os.open_root(Path::new("/proc")).expect("the root");
+        let named = Os.boot_id(&root).expect("a boot");
+        assert_eq!(named, boot.trim_end(), "no mount of it is numbered");
     }
 
     #[test]

@@ -198,7 +198,7 @@ impl Disk for VolatileDisk {
         Os.lock(file)
     }
 
-    fn boot_id(&self) -> io::Result<String> {
+    fn boot_id(&self, _root: &Handle) -> io::Result<String> {
         Ok(self.boot_id.clone())
     }
 

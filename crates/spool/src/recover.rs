@@ -29,7 +29,8 @@ pub struct Recovery {
     pub records: u64,
     /// Bytes of an unfinished batch that were cut off the ledger; a copy is in `.settled/torn/`.
     pub torn: Option<TornTail>,
-    /// True if the system has rebooted since some lanes were last made durable, so the start looked for their files.
+    /// True if the system has rebooted, or has mounted the file system again, since some lanes were last made durable, so
+    /// the start looked for their files.
     pub new_boot: bool,
     /// The last record of the snapshot that was loaded, if any: the records up to it were not read.
     pub snapshot: Option<u64>,

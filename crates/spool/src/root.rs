@@ -56,7 +56,7 @@ impl OpenRoot {
     pub(crate) fn look_at(path: &Path, disk: Arc<dyn Disk>) -> Result<OpenRoot, SpoolError> {
         let handle = disk.open_root(path).map_err(SpoolError::io("open", path))?;
         let boot = disk
-            .boot_id()
+            .boot_id(&handle)
             .map_err(SpoolError::io("read the boot id for", path))?;
         Ok(OpenRoot {
             disk,

@@ -11,7 +11,7 @@ use std::io;
 use std::path::PathBuf;
 
 use super::Lane;
-use super::note::{CursorNote, LINE, Pos, Slot, short};
+use super::note::{CursorNote, LINE, Pos, Slot, is_same, short};
 use crate::root::{Dir, OpenRoot};
 use crate::{FileName, Mailbox, SpoolError, dirs, layout};
 use disk::{self, Handle, OpenMode};
@@ -39,7 +39,7 @@ pub(crate) struct Progress {
 pub(crate) enum Trust {
     /// All of it.
     Whole,
-    /// The notes are void, as always after a reboot.
+    /// The notes are void, as always after a reboot or another mount.
     NewBoot,
     /// The notes cannot be read; only `durable` counts.
     NotesLost,
@@ -79,7 +79,7 @@ impl Progress {
         let durable = known.unwrap_or(Pos::START);
         let unreadable = prepared.is_none() && delivered.is_none();
         let [prepared, delivered] =
-            [prepared, delivered].map(|note| note.filter(|note| note.boot == boot));
+            [prepared, delivered].map(|note| note.filter(|note| is_same(&note.boot, &boot)));
         // A note that is behind the other is out of date. A missing note was being written when the process ended:
         // without `prepared` nothing was renamed yet, and without `delivered` the temporary names show what was
         // renamed.
@@ -350,6 +350,38 @@ mod tests {
             (progress.done, progress.verify, trust),
             (pos(4, 0), 9, Trust::NewBoot)
         );
+    }
+
+    #[test]
+    fn a_mount_that_nobody_names_is_no_other_one() {
+        let cut = &BOOT[..16];
+        let [one, other] = ["1f", "20"].map(|mount| format!("{cut}.{mount}"));
+        let trust = |noted: &str, now: &str| {
+            let note = CursorNote {
+                pos: pos(7, 0),
+                verify: 3,
+                boot: noted.to_owned(),
+            };
+            let slots = [Slot::DurableEven, Slot::DurableOdd, Slot::Delivered];
+            let mut bytes = vec![b' '; 4 * LINE];
+            for slot in slots {
+                bytes[slot.index() * LINE..][..LINE].copy_from_slice(&note.line(slot));
+            }
+            Progress::read(&bytes, now, 9).1
+        };
+        for (noted, now) in [(&*one, &*one), (BOOT, &one), (&one, BOOT), (BOOT, BOOT)] {
+            assert_eq!(trust(noted, now), Trust::Whole, "{noted} {now}");
+        }
+        let elsewhere = "another boot.1f";
+        for (noted, now) in [
+            (&*one, &*other),
+            (&one, elsewhere),
+            (BOOT, elsewhere),
+            (elsewhere, BOOT),
+            (BOOT, ".1f"),
+        ] {
+            assert_eq!(trust(noted, now), Trust::NewBoot, "{noted} {now}");
+        }
     }
 
     #[test]

@@ -67,7 +67,7 @@ pub(crate) struct Doubts {
     pub(crate) lost: Vec<Lane>,
     /// The lanes whose cursors kept only their durable part.
     pub(crate) notes_lost: Vec<Lane>,
-    /// True if some notes were made before the last reboot.
+    /// True if some notes were made in another boot or mount.
     pub(crate) new_boot: bool,
 }
 

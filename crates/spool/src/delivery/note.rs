@@ -170,6 +170,17 @@ pub(super) fn short(boot: &str) -> String {
         .collect()
 }
 
+/// Returns whether two names are of one boot and, if both say it, of one mount. A process that does not see `/sys` does not
+/// know the mount.
+pub(super) fn is_same(one: &str, other: &str) -> bool {
+    let beginning = |name| str::split_once(name, '.').map(|(boot, _)| boot);
+    match (beginning(one), beginning(other)) {
+        (Some(_), Some(_)) | (None, None) => one == other,
+        (Some(boot), None) => !boot.is_empty() && other.starts_with(boot),
+        (None, Some(boot)) => !boot.is_empty() && one.starts_with(boot),
+    }
+}
+
 fn sum(text: &[u8]) -> [u8; SUM_DIGITS] {
     let shown = Digest::of(text).to_string();
     let mut sum = [0; SUM_DIGITS];

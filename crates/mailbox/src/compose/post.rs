@@ -73,7 +73,7 @@ pub enum PostError {
     #[error("the mailboxes cannot be read: {0}")]
     Mailboxes(io::Error),
     /// Others took every place planned for the packet.
-    #[error("every name for the packet is taken; nothing was sent")]
+    #[error("every name for the packet is taken")]
     NoPlace,
     /// Another message took the name and has disappeared since.
     #[error("{} disappeared meanwhile; run the command again", .0.display())]

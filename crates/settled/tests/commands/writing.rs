@@ -47,6 +47,20 @@ fn a_message_is_sent_once_however_often_its_id_is() {
 }
 
 #[test]
+fn what_could_not_be_written_is_told_apart_from_what_is_not_judged_yet() {
+    let desk = Desk::new("claude,codex");
+    let outbox = desk.root().join("agents/claude/outbox");
+    std::fs::remove_dir(&outbox).expect("an empty outbox");
+    let send = "settled send question --to codex --subject Port --body '80?' --id q-1 --timeout 0";
+    let mut play = Play::of(&desk);
+    play.run("claude", send);
+    play.run("claude", &format!("{send} --json"));
+    std::fs::create_dir(&outbox).expect("an outbox");
+    play.run("claude", send);
+    play.check("unwritten.txt");
+}
+
+#[test]
 fn a_review_is_held_with_the_commands_that_its_agents_have() {
     let desk = Desk::new("claude,codex");
     desk.put("findings.yaml", FINDINGS);

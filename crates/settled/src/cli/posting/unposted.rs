@@ -2,11 +2,12 @@
 
 use mailbox::compose::draft::DraftError;
 use mailbox::compose::post::PostError;
+use mailbox::compose::sent_before;
 use mailbox::mailboxes::file_name;
 use mailbox::my_reviews::{self, Move, MyReview};
 use message_schema::{Code, ReportedViolation};
 use validate_message::Violations;
-use views::posted::invalid;
+use views::posted::{Posted, invalid};
 
 use super::{Outgoing, flags};
 use crate::cli::context::Me;
@@ -19,13 +20,26 @@ impl Outgoing<'_> {
         match error {
             PostError::Draft(error) => self.no_draft(error),
             PostError::Invalid(violations) => self.invalid(violations),
-            PostError::Mailboxes(_) | PostError::NoPlace | PostError::Gone(_) => {
-                Failure::plain(Exit::Temporary, error.to_string())
+            PostError::NoPlace | PostError::Gone(_) => {
+                self.not_written(Failure::plain(Exit::Temporary, error.to_string()))
             }
-            PostError::Io { .. } => {
-                Failure::new(Exit::Temporary, error).next(self.context.command("doctor"))
+            PostError::Mailboxes(_) | PostError::Io { .. } => {
+                let failure = Failure::new(Exit::Temporary, error);
+                self.not_written(failure.next(self.context.command("doctor")))
             }
         }
+    }
+
+    /// Says that sending again is right, with the same exit code as where it is wrong: unless the message is there after
+    /// all, because only the sync of its directory failed.
+    fn not_written(&self, failure: Failure) -> Failure {
+        let Me { root, agent } = self.me;
+        if let Ok(Some(_)) = sent_before::find(root, agent, self.id) {
+            return failure;
+        }
+        let message = format!("{}; nothing was written", failure.message);
+        let failure = failure.data(&Posted::new(self.id, "not_written", None));
+        Failure { message, ..failure }
     }
 
     fn invalid(&self, violations: &Violations) -> Failure {

@@ -1,7 +1,7 @@
 //! The output of a command: text for people, and for programs one envelope that all commands share.
 
 use std::borrow::Cow;
-use std::io::Write;
+use std::io::{self, Write};
 
 use message_schema::line::{escaped, escaped_in_json};
 use serde::Serialize;
@@ -172,9 +172,11 @@ pub fn complaint(program: &str, failure: &Failure) -> String {
 
 /// Writes an answer; a closed pipe ends the command quietly.
 pub fn write(output: &mut impl Write, text: &str) -> Result<(), Failure> {
-    let written = output.write_all(text.as_bytes());
-    match written.map_err(|error| Failure::new(Exit::Failed, &error)) {
-        Err(failure) if !failure.is_broken_pipe => Err(failure),
+    match output.write_all(text.as_bytes()) {
+        // Where the output goes is not the workspace: if that is full, the workspace need not be looked at.
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+            Err(Failure::plain(Exit::Failed, error.to_string()))
+        }
         Ok(()) | Err(_) => Ok(()),
     }
 }

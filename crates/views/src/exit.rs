@@ -33,10 +33,20 @@ impl Exit {
     pub fn of_io(error: &io::Error) -> Self {
         if error.kind() == io::ErrorKind::PermissionDenied {
             Self::Identity
+        } else if is_out_of_room(error.kind()) {
+            Self::Temporary
         } else {
             Self::Failed
         }
     }
+}
+
+/// Returns whether the file system is full, or the writer has used up its share of it.
+pub fn is_out_of_room(error: io::ErrorKind) -> bool {
+    matches!(
+        error,
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::FileTooLarge
+    )
 }
 
 impl From<Exit> for ExitCode {
@@ -63,5 +73,6 @@ mod tests {
         let of = |kind: io::ErrorKind| Exit::of_io(&kind.into());
         assert_eq!(of(io::ErrorKind::PermissionDenied), Exit::Identity);
         assert_eq!(of(io::ErrorKind::NotFound), Exit::Failed);
+        assert_eq!(of(io::ErrorKind::StorageFull), Exit::Temporary);
     }
 }

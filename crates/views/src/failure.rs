@@ -6,7 +6,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::answer::Next;
-use crate::exit::Exit;
+use crate::exit::{Exit, is_out_of_room};
 
 /// The reason why a command failed, and what to run next.
 #[derive(Debug)]
@@ -21,8 +21,8 @@ pub struct Failure {
     pub data: Option<Box<Value>>,
     /// The commands that fix it.
     pub next: Vec<Next>,
-    /// True if the reader of our output went away, which is not our failure.
-    pub is_broken_pipe: bool,
+    /// The error of the operating system that caused it.
+    pub cause: Option<io::ErrorKind>,
 }
 
 /// An error that no command gives an exit code of its own.
@@ -41,7 +41,7 @@ impl Failure {
             code: None,
             data: None,
             next: Vec::new(),
-            is_broken_pipe: false,
+            cause: None,
         }
     }
 
@@ -50,10 +50,12 @@ impl Failure {
         let mut failure = Self::plain(exit, error.to_string());
         let mut cause = Some(error);
         while let Some(error) = cause {
-            let is_broken_pipe = error
-                .downcast_ref::<io::Error>()
-                .is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe);
-            failure.is_broken_pipe |= is_broken_pipe;
+            if let Some(error) = error.downcast_ref::<io::Error>() {
+                failure.cause = Some(error.kind());
+                if exit == Exit::Failed && is_out_of_room(error.kind()) {
+                    failure.exit = Exit::Temporary;
+                }
+            }
             let text = error.to_string();
             if !failure.message.ends_with(&text) {
                 failure.message = format!("{}: {text}", failure.message);
@@ -83,6 +85,22 @@ impl Failure {
             });
         }
         self
+    }
+
+    /// Names this command if the file system takes no more and no command is named yet.
+    pub fn or_check(self, command: String) -> Self {
+        let takes_no_more = self.cause.is_some_and(|cause| {
+            is_out_of_room(cause) || cause == io::ErrorKind::ReadOnlyFilesystem
+        });
+        match takes_no_more && self.next.is_empty() {
+            true => self.next(command),
+            false => self,
+        }
+    }
+
+    /// True if the reader of our output went away, which is not our failure.
+    pub fn is_broken_pipe(&self) -> bool {
+        self.cause == Some(io::ErrorKind::BrokenPipe)
     }
 
     /// Sets the protocol's code.
@@ -138,7 +156,15 @@ mod tests {
             (gone.exit, gone.message.as_str()),
             (Exit::Failed, "cannot write out: broken pipe")
         );
-        assert!(gone.is_broken_pipe);
-        assert!(!failure(io::ErrorKind::NotFound).is_broken_pipe);
+        assert!(gone.is_broken_pipe());
+        assert!(!failure(io::ErrorKind::NotFound).is_broken_pipe());
+        let full = failure(io::ErrorKind::StorageFull);
+        assert_eq!(full.exit, Exit::Temporary, "there may be room later");
+        let check = |kind| failure(kind).or_check("settled doctor".to_owned());
+        assert_eq!(runs(&check(io::ErrorKind::StorageFull)), ["settled doctor"]);
+        let read_only = check(io::ErrorKind::ReadOnlyFilesystem);
+        assert_eq!(runs(&read_only), ["settled doctor"]);
+        assert_eq!(read_only.exit, Exit::Failed);
+        assert!(check(io::ErrorKind::NotFound).next.is_empty());
     }
 }

@@ -9,7 +9,7 @@ use spool::{SpoolError, dirs};
 use workspace::config::ConfigError;
 use workspace::shell::quoted;
 
-use crate::exit::Exit;
+use crate::exit::{Exit, is_out_of_room};
 use crate::failure::Failure;
 
 /// Makes the failure for an error of the spool with its causes; `root` is the workspace as shown to people.
@@ -89,18 +89,11 @@ fn advice(error: &SpoolError) -> (Exit, &'static str, &'static str) {
             "; nothing was lost, free some space and start again",
             "df -h",
         ),
-        SpoolError::Io { source, .. }
-            if matches!(
-                source.kind(),
-                ErrorKind::StorageFull | ErrorKind::QuotaExceeded | ErrorKind::FileTooLarge
-            ) =>
-        {
-            (
-                Exit::Temporary,
-                "; nothing was lost, free some space and start again",
-                "df -h",
-            )
-        }
+        SpoolError::Io { source, .. } if is_out_of_room(source.kind()) => (
+            Exit::Temporary,
+            "; nothing was lost, free some space and start again",
+            "df -h",
+        ),
         // The same command as the same user would only fail again, so the next one says whose the workspace is.
         SpoolError::Io { source, path, .. }
             if source.kind() == ErrorKind::PermissionDenied && path.ends_with(dirs::LOCK) =>
@@ -111,6 +104,11 @@ fn advice(error: &SpoolError) -> (Exit, &'static str, &'static str) {
                 "settled doctor",
             )
         }
+        SpoolError::Io { source, .. } if source.kind() == ErrorKind::ReadOnlyFilesystem => (
+            Exit::Failed,
+            "; nothing was lost, mount the file system for writing and start again",
+            "settled doctor",
+        ),
         SpoolError::Io { .. } | SpoolError::NotTaken { .. } | SpoolError::Interrupted => (
             Exit::Failed,
             "; nothing was lost, the next start does the rest",

@@ -344,7 +344,8 @@ mod tests {
             (NoOriginal::Gone, Exit::NotFound),
             (NoOriginal::Unfit, Exit::InvalidMessage),
             (failed(ErrorKind::PermissionDenied), Exit::Identity),
-            (failed(ErrorKind::StorageFull), Exit::Failed),
+            (failed(ErrorKind::StorageFull), Exit::Temporary),
+            (failed(ErrorKind::InvalidData), Exit::Failed),
         ] {
             assert_eq!(no_original(&error).exit, exit, "{error}");
         }

@@ -63,7 +63,7 @@ pub(super) fn run(args: &Args, context: Context) -> Result<Exit, Failure> {
         as_json: context.json,
     };
     match show(args, root, &shown) {
-        Err(failure) if failure.is_broken_pipe => Ok(Exit::Ok),
+        Err(failure) if failure.is_broken_pipe() => Ok(Exit::Ok),
         result => result.map(|()| Exit::Ok),
     }
 }

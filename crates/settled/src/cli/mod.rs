@@ -130,12 +130,12 @@ fn small() -> Option<Small> {
 pub fn run() -> Exit {
     if let Some(Small { global, command }) = small() {
         let context = Context::new(global, SettledCli::command);
-        let as_json = context.json;
+        let (as_json, doctor) = (context.json, context.command("doctor"));
         let ran = match &command {
             SmallCommand::Inbox(args) => inbox::inbox(args, &context),
             SmallCommand::Hook(args) => hook::run(args, &context),
         };
-        return ended(ran, as_json);
+        return ended(ran.map_err(|failure| failure.or_check(doctor)), as_json);
     }
     let words: Vec<String> = std::env::args_os()
         .skip(1)
@@ -155,12 +155,12 @@ pub fn run() -> Exit {
     };
     let SettledCli { global, command } = cli;
     let context = Context::new(global, SettledCli::command);
-    let as_json = context.json;
+    let (as_json, doctor) = (context.json, context.command("doctor"));
     let ran = match &command {
         Some(command) => command.run(context),
         None => home::run(&context),
     };
-    ended(ran, as_json)
+    ended(ran.map_err(|failure| failure.or_check(doctor)), as_json)
 }
 
 /// Returns the exit code of a command, and reports its failure.

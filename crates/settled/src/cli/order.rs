@@ -158,6 +158,7 @@ mod tests {
             failed(io::ErrorKind::PermissionDenied),
             (Exit::Identity, true)
         );
-        assert_eq!(failed(io::ErrorKind::StorageFull), (Exit::Failed, false));
+        assert_eq!(failed(io::ErrorKind::StorageFull), (Exit::Temporary, false));
+        assert_eq!(failed(io::ErrorKind::NotFound), (Exit::Failed, false));
     }
 }

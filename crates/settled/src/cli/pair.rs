@@ -276,7 +276,7 @@ impl Teller {
     pub(super) fn finish(self) -> Result<(), Failure> {
         // A closed pipe does not end a pair, because the ledger has everything.
         match self.failed {
-            Some(failure) if !failure.is_broken_pipe => Err(failure),
+            Some(failure) if !failure.is_broken_pipe() => Err(failure),
             Some(_) | None => Ok(()),
         }
     }
@@ -383,7 +383,7 @@ mod tests {
         assert_eq!(ended(None), Ok(()));
         assert_eq!(ended(Some(failure())), Err("no space".to_owned()));
         let closed = Failure {
-            is_broken_pipe: true,
+            cause: Some(std::io::ErrorKind::BrokenPipe),
             ..failure()
         };
         assert_eq!(ended(Some(closed)), Ok(()));

@@ -368,7 +368,8 @@ mod tests {
                 Exit::Identity,
                 Some("ls -ld /units".to_owned()),
             ),
-            (io(ErrorKind::StorageFull), Exit::Failed, None),
+            (io(ErrorKind::StorageFull), Exit::Temporary, None),
+            (io(ErrorKind::InvalidInput), Exit::Failed, None),
         ] {
             let failure = failure(&error, &service);
             let run = failure.next.first().map(|next| next.run.clone());

@@ -111,7 +111,7 @@ pub(super) fn run(args: &Args, context: Context) -> Result<Exit, Failure> {
         .build()?;
     let ended = runtime.block_on(follow(root, &mut watched, &context, output));
     match ended {
-        Err(failure) if failure.is_broken_pipe => Ok(Exit::Ok),
+        Err(failure) if failure.is_broken_pipe() => Ok(Exit::Ok),
         Err(failure) => Err(failure),
         Ok(()) => Ok(Exit::Ok),
     }

@@ -6,6 +6,8 @@ use std::ffi::{OsStr, OsString};
 use std::io;
 use std::path::{Path, PathBuf};
 
+use message_schema::limit::MESSAGE_BYTES_MAX;
+use rustix::fs::StatVfsMountFlags;
 use serde::{Deserialize, Serialize};
 use spool::{Layout, SpoolError, dirs, path_text};
 
@@ -63,9 +65,36 @@ pub struct Alerts {
     is_changed: bool,
 }
 
-/// Reads the alerts that the daemon saved last; empty if there is no readable file.
+/// Reads the alerts that the daemon saved last, none if there is no readable file, and adds one if the file system takes no
+/// more: then the daemon cannot save it.
 pub fn read(root: &Path) -> Vec<Alert> {
+    let mut alerts = saved(root);
+    alerts.extend(out_of_room(root));
+    alerts
+}
+
+fn saved(root: &Path) -> Vec<Alert> {
     serde_json::from_slice(&regular_file::read_saved(root, FILE)).unwrap_or_default()
+}
+
+/// The alert that the workspace's file system has no room for one message of the largest size, or is read-only.
+fn out_of_room(root: &Path) -> Option<Alert> {
+    let disk = rustix::fs::statvfs(root).ok()?;
+    let bytes = disk.f_bavail.saturating_mul(disk.f_frsize);
+    let what = if disk.f_flag.contains(StatVfsMountFlags::RDONLY) {
+        "the file system of the workspace is read-only: mount it for writing"
+    } else if bytes < MESSAGE_BYTES_MAX {
+        "the file system of the workspace is full: free some space; `settled gc` removes old files"
+    } else if disk.f_files > 0 && disk.f_favail == 0 {
+        "no more files fit into the file system of the workspace: remove some; `settled gc` removes old ones"
+    } else {
+        return None;
+    };
+    Some(Alert {
+        kind: AlertKind::Unwritable,
+        path: root.to_owned(),
+        what: what.to_owned(),
+    })
 }
 
 /// Finds the alert that the daemon cannot write to this agent's inbox.
@@ -85,7 +114,7 @@ pub fn is_cut_off(root: &Path) -> bool {
 impl Alerts {
     /// Opens with the alerts of the last run, which are already logged.
     pub fn open(root: &Path) -> Self {
-        let known = read(root)
+        let known = saved(root)
             .into_iter()
             .map(|alert| ((alert.kind, alert.path.clone()), alert));
         let mut alerts = Self {

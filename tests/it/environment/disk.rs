@@ -10,6 +10,17 @@ use settled_torture::messages::{Mix, post as post_one};
 
 use super::{Mount, adds_up, arrived, cleared, mailroom, once, post, run};
 
+/// Asks a command about a workspace.
+fn asked(words: &[&str], root: &std::path::Path) -> String {
+    let mut settled = settled_tests::mailroom::settled();
+    let output = settled.args(words).arg(root).output();
+    settled_tests::mailroom::said(&output.expect("settled can be run"))
+}
+
+fn problems(root: &std::path::Path) -> String {
+    asked(&["problems"], root)
+}
+
 /// Writes messages outside the outboxes, fills the disk, and moves them into their outboxes.
 fn post_onto_full_disk(
     mount: &Mount,
@@ -41,8 +52,15 @@ fn a_full_disk_is_waited_out_and_nothing_is_lost() {
     messages.extend(post_onto_full_disk(&mount, &root));
     serving.says("cannot write the ledger; nothing is lost, will retry");
     serving.says("No space left on device");
+    // The daemon has no room to save an alert.
+    assert!(problems(&root).contains("is full"), "{}", problems(&root));
     std::fs::remove_file(mount.path().join("filler")).expect("room again");
     cleared(&root);
+    assert!(
+        problems(&root).contains("no problems"),
+        "{}",
+        problems(&root)
+    );
     messages.extend(post(&root, Mix::Several, 4, 3));
     cleared(&root);
     assert_eq!(serving.terminate().0, Some(0));
@@ -98,9 +116,16 @@ fn a_root_on_a_read_only_file_system_is_not_served() {
     let (code, said) = once(&root);
     assert_eq!(code, Some(1), "{said}");
     assert!(
-        said.contains("Read-only file system") && said.contains(&path) && said.contains("  try: "),
+        said.contains("Read-only file system") && said.contains(&path),
         "{said}"
     );
+    assert!(said.contains("  try: settled doctor"), "{said}");
+    let told = problems(&root);
+    assert!(told.contains("read-only"), "{told}");
+    assert!(told.contains("findmnt --target"), "{told}");
+    let told = asked(&["doctor"], &root);
+    assert!(told.contains("mount it for writing"), "{told}");
+    assert!(!told.contains("--separate-users"), "{told}");
     run("mount", &["-o", "remount,rw", &path]);
     assert_eq!(once(&root).0, Some(0));
     adds_up(&root, &messages);

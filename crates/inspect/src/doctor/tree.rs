@@ -7,6 +7,7 @@ use std::time::{Duration, SystemTime};
 
 use message_schema::id::AgentName;
 use rustix::fs::Access;
+use rustix::io::Errno;
 use spool::{Layout, Mailbox, dirs};
 use workspace::config::{Config, ConfigError};
 use workspace::{directory, orders};
@@ -170,35 +171,40 @@ pub(super) fn access(case: &CheckContext<'_>) -> Checked {
         Some(agent) => (agent.to_string(), of_agent(case.root, agent.as_str())),
         None => ("the daemon".to_owned(), of_daemon(case)),
     };
-    let denied: Vec<String> = wanted
-        .iter()
-        .filter(|(path, access)| {
-            matches!(
-                rustix::fs::access(path, *access),
-                Err(rustix::io::Errno::ACCESS | rustix::io::Errno::ROFS)
-            )
-        })
-        .map(|(path, _)| {
-            path.strip_prefix(case.root)
-                .unwrap_or(path)
-                .display()
-                .to_string()
-        })
-        .collect();
+    let failing = |error: Errno| {
+        let paths = wanted.iter().filter(move |(path, access)| {
+            rustix::fs::access(path, *access).is_err_and(|found| found == error)
+        });
+        let short = |(path, _): &(PathBuf, Access)| {
+            let path = path.strip_prefix(case.root).unwrap_or(path);
+            path.display().to_string()
+        };
+        paths.map(short).collect::<Vec<_>>().join(", ")
+    };
     let uid = rustix::process::getuid().as_raw();
-    if denied.is_empty() {
-        return Ok(vec![CheckOutcome::ok(format!(
-            "{who} (uid {uid}) can write everything it needs"
-        ))]);
+    let mut said = Vec::new();
+    let denied = failing(Errno::ACCESS);
+    if !denied.is_empty() {
+        said.push(CheckOutcome::wrong(
+            format!("{who} (uid {uid}) has no access to {denied}"),
+            format!(
+                "run it as the user it belongs to, or `{}` as root",
+                (case.spell)("init --separate-users")
+            ),
+        ));
     }
-    let what = format!("{who} (uid {uid}) has no access to {}", denied.join(", "));
-    Ok(vec![CheckOutcome::wrong(
-        what,
-        format!(
-            "run it as the user it belongs to, or `{}` as root",
-            (case.spell)("init --separate-users")
-        ),
-    )])
+    let read_only = failing(Errno::ROFS);
+    if !read_only.is_empty() {
+        said.push(CheckOutcome::wrong(
+            format!("the file system of {read_only} is read-only"),
+            "mount it for writing",
+        ));
+    }
+    if said.is_empty() {
+        let what = format!("{who} (uid {uid}) can write everything it needs");
+        said.push(CheckOutcome::ok(what));
+    }
+    Ok(said)
 }
 
 fn of_agent(root: &Path, agent: &str) -> Vec<(PathBuf, Access)> {

@@ -9,6 +9,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 use message_schema::id::{AgentName, FindingId};
 use message_schema::line::{escaped, is_shown_as_is};
 use review::{Deadline, EscalationReason, Phase, Policy, Review, ReviewKey, UsedUp};
+use rustix::fs::StatVfsMountFlags;
 use serde::Serialize;
 use spool::{dirs, path_text};
 use workspace::operator_alerts::{self, Alert};
@@ -395,8 +396,20 @@ fn writable(alert: &Alert, commands: &FixCommands<'_>) -> FixCommand {
     match alert.path.symlink_metadata() {
         Ok(data) if !data.is_dir() => in_the_way(alert, commands),
         Ok(data) if data.mode() & 0o300 == 0o300 => {
-            let what = "shows the room that is left: free some, or fix what the error names";
-            with_path("df -h", alert, what, commands)
+            let (command, what) = match rustix::fs::statvfs(&alert.path) {
+                Ok(disk) if disk.f_flag.contains(StatVfsMountFlags::RDONLY) => (
+                    "findmnt --target",
+                    "shows how it is mounted: mount it for writing",
+                ),
+                Ok(disk) if disk.f_files > 0 && disk.f_favail == 0 => {
+                    ("df -i", "shows how many more files fit: remove some")
+                }
+                Ok(_) | Err(_) => (
+                    "df -h",
+                    "shows the room that is left: free some, or fix what the error names",
+                ),
+            };
+            with_path(command, alert, what, commands)
         }
         Err(error) if error.kind() == ErrorKind::NotFound => {
             let what = "as its owner or root: makes the directory again";

@@ -13,8 +13,8 @@ use std::path::{Path, PathBuf};
 use message_schema::Report;
 use message_schema::id::AgentName;
 use message_schema::line::escaped;
-use serde::Serialize;
-use spool::{Digest, FileName, Layout, Mailbox, SpoolError};
+use serde::{Serialize, Serializer};
+use spool::{Digest, FileName, Layout, Mailbox, SpoolError, path_text};
 use workspace::index::LedgerIndex;
 use workspace::refusals::{Correction, Same};
 use workspace::regular_file;
@@ -31,8 +31,10 @@ pub struct DeadLetter {
     pub agent: AgentName,
     /// Its name in `dead_letter/`; absent if only the report is left.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(serialize_with = "serialize_known")]
     pub file: Option<String>,
     /// The report's name.
+    #[serde(serialize_with = "serialize_shown")]
     pub report_file: String,
     /// The report on the refusal.
     pub report: Report,
@@ -144,14 +146,13 @@ impl DeadLetter {
     pub fn text(&self) -> String {
         let DeadLetter {
             agent,
-            file,
-            report_file,
             report,
             corrected_by,
             corrected_same,
             open,
+            ..
         } = self;
-        let file = file.as_ref().unwrap_or(report_file);
+        let file = self.name();
         let id = report
             .message_id
             .as_ref()
@@ -173,8 +174,13 @@ impl DeadLetter {
         text
     }
 
-    /// True if `word` names this message: its file name, with or without the extension, the name of its report, or its
-    /// id.
+    /// Its name as every command shows it, or that of its report if only that is left.
+    pub fn name(&self) -> String {
+        shown(self.file.as_ref().unwrap_or(&self.report_file))
+    }
+
+    /// True if `word` names this message: its file name as it is or as it is shown, with or without the extension, the name
+    /// of its report, or its id.
     pub fn is_called(&self, word: &str) -> bool {
         let is_id = self
             .report
@@ -182,12 +188,29 @@ impl DeadLetter {
             .as_ref()
             .is_some_and(|id| id.as_str() == word);
         is_id
-            || self.report_file == word
+            || is_named(&self.report_file, word)
             || self
                 .file
                 .as_ref()
-                .is_some_and(|file| file == word || stem(file) == word)
+                .is_some_and(|file| is_named(file, word) || is_named(stem(file), word))
     }
+}
+
+fn is_named(name: &str, word: &str) -> bool {
+    name == word || shown(name) == word
+}
+
+/// The name as every command shows it.
+fn shown(name: &str) -> String {
+    path_text::shown(Path::new(name))
+}
+
+fn serialize_shown<S: Serializer>(name: &str, serializer: S) -> Result<S::Ok, S::Error> {
+    path_text::serialize(Path::new(name), serializer)
+}
+
+fn serialize_known<S: Serializer>(name: &Option<String>, serializer: S) -> Result<S::Ok, S::Error> {
+    serialize_shown(name.as_deref().unwrap_or_default(), serializer)
 }
 
 fn stem(file: &str) -> &str {

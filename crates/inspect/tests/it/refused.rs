@@ -129,3 +129,29 @@ fn only_the_user_of_its_sender_may_put_a_message_back() {
     let of_codex = dead_letter(root, "codex", "fb-86.report.yaml");
     assert_eq!(retry::not_its_user(root, &of_codex), None);
 }
+
+#[test]
+fn a_name_has_one_spelling_by_which_it_is_found() {
+    let root = workspace();
+    let place = root.path().join(CODEX);
+    for (old, new) in [
+        ("fb-86-2.yaml", "bad\nname.yaml"),
+        ("fb-86-2.report.yaml", "bad\nname.report.yaml"),
+    ] {
+        fs::rename(place.join(old), place.join(new)).expect("a rename");
+    }
+    let found = dead_letter(root.path(), "codex", "bad\nname.report.yaml");
+    assert_eq!(found.name(), "bad%0Aname.yaml");
+    assert!(
+        found.text().contains("codex/bad%0Aname.yaml"),
+        "{}",
+        found.text()
+    );
+    let json = serde_json::to_value(&found).expect("JSON");
+    assert_eq!(json["file"], "bad%0Aname.yaml");
+    assert_eq!(json["report_file"], "bad%0Aname.report.yaml");
+    for word in ["bad%0Aname.yaml", "bad%0Aname", "bad\nname.yaml"] {
+        assert!(found.is_called(word), "{word}");
+    }
+    assert!(!found.is_called("bad%0Dname"));
+}

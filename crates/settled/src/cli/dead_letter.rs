@@ -125,7 +125,7 @@ fn list(context: &Context) -> Result<Exit, Failure> {
         .for_each(|message| answer.alert("unread", message));
     let mut messages = answer.data.messages.iter();
     if let Some(open) = messages.find(|refused| refused.open != Some(false)) {
-        let word = quoted(open.file.as_ref().unwrap_or(&open.report_file).as_ref());
+        let word = quoted(open.name().as_ref());
         answer.next(
             context.command(&format!("dead-letter show {word}")),
             "the report and the message",

@@ -36,6 +36,14 @@ impl FileSystem {
         }
     }
 
+    /// Whether the daemon can tell one mount of it from another.
+    pub(crate) fn numbers_mounts(self) -> bool {
+        match self {
+            FileSystem::Ext4 | FileSystem::Xfs => true,
+            FileSystem::Btrfs => false,
+        }
+    }
+
     /// Its smallest size, in MiB.
     fn mib(self) -> u64 {
         match self {
@@ -181,18 +189,37 @@ pub(crate) fn part_mounts() -> io::Result<()> {
 }
 
 /// The boot id that this thread's mounts show.
-pub(crate) struct Boots(PathBuf);
+pub(crate) struct Boots {
+    file: PathBuf,
+    kernels: String,
+}
+
+/// A boot in which a daemon recovers.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Boot {
+    /// That of the machine, in which the daemon was recorded: only the mount is another one.
+    Recorded,
+    /// One of ours.
+    Number(u32),
+}
 
 impl Boots {
     /// Mounts a file of ours over the kernel's boot id.
     pub(crate) fn begin(file: PathBuf) -> io::Result<Boots> {
+        const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
+        let kernels = std::fs::read_to_string(BOOT_ID)?;
         std::fs::write(&file, "")?;
-        rustix::mount::mount_bind(&file, "/proc/sys/kernel/random/boot_id")?;
-        Ok(Boots(file))
+        rustix::mount::mount_bind(&file, BOOT_ID)?;
+        Ok(Boots { file, kernels })
     }
 
-    /// Begins boot number `n`.
-    pub(crate) fn boot(&self, n: u32) -> io::Result<()> {
-        std::fs::write(&self.0, format!("{n:08x}-0b00-4000-8000-0123456789ab\n"))
+    /// Begins a boot.
+    pub(crate) fn boot(&self, boot: Boot) -> io::Result<()> {
+        match boot {
+            Boot::Recorded => std::fs::write(&self.file, &self.kernels),
+            Boot::Number(n) => {
+                std::fs::write(&self.file, format!("{n:08x}-0b00-4000-8000-0123456789ab\n"))
+            }
+        }
     }
 }

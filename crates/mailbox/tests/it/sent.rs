@@ -11,7 +11,7 @@ use mailbox::compose::ask::{self, Ask};
 use mailbox::compose::draft::{MessageDraft, PacketGiven};
 use mailbox::compose::forecast::Forecast;
 use mailbox::compose::lookout::{Lookout, MessageFate};
-use mailbox::compose::post::{Composed, PostError, Posting, SentBefore};
+use mailbox::compose::post::{Composed, PostError, PostedMessage, Posting, SentBefore};
 use mailbox::compose::sent_before::SentMessage;
 use mailbox::mailboxes::{AgentMailboxes, MailboxPlace};
 use mailbox::shown::{self, ShownRequest};
@@ -249,6 +249,35 @@ fn what_is_left_out_of_a_message_comes_from_its_review_its_packet_and_its_type()
         }
         check(GOLDEN, golden, root.path(), &text);
     }
+}
+
+#[test]
+fn of_two_writers_of_one_id_the_second_finds_the_message_of_the_first() {
+    let root = workspace();
+    let me = agent("claude");
+    let mut draft = MessageDraft::new(kind("question"));
+    draft.to = vec![agent("codex")];
+    draft.subject = Some("Port".to_owned());
+    draft.text = Some("80?".to_owned());
+    // Both looked for the id before either wrote.
+    let posting = Posting {
+        root: root.path(),
+        agent: &me,
+        draft: &draft,
+        id: &id("m-1"),
+        at: at(TimeDelta::zero()),
+        is_id_given: false,
+    };
+    let outbox = root.path().join("agents/claude/outbox");
+    let first = posting.write().expect("the first");
+    assert!(
+        matches!(&first, PostedMessage::Written(path, _) if *path == outbox.join("m-1.yaml")),
+        "{first:?}"
+    );
+    let second = posting.write().expect("the second");
+    assert!(matches!(second, PostedMessage::SentBefore(_)), "{second:?}");
+    fs::remove_dir_all(&outbox).expect("no outbox");
+    assert!(matches!(posting.write(), Err(PostError::Io { .. })));
 }
 
 /// A report that this text was refused.

@@ -30,11 +30,11 @@ impl Outgoing<'_> {
         }
     }
 
-    /// Says that sending again is right, with the same exit code as where it is wrong: unless the message is there after
-    /// all, because only the sync of its directory failed.
+    /// Says that sending again is right, with the same exit code as where it is wrong: unless the message may be there after
+    /// all, because only the sync of its directory failed, or the search for its outcome.
     fn not_written(&self, failure: Failure) -> Failure {
         let Me { root, agent } = self.me;
-        if let Ok(Some(_)) = sent_before::find(root, agent, self.id) {
+        if !matches!(sent_before::find(root, agent, self.id), Ok(None)) {
             return failure;
         }
         let message = format!("{}; nothing was written", failure.message);

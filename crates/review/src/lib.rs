@@ -10,17 +10,16 @@
 //! Undo::of(state, record, at), undo.revert(state)               takes a record back that was not committed
 //! ```
 //!
-//! The crate has three floors, and a file imports only from its own floor or from one below it:
+//! The crate has two floors, and a part imports nothing from an answer:
 //!
 //! ```text
 //! answers   decide, refuse, on_event, apply, undo, persist: what a caller asks for; looks at the whole state
 //! parts     review, threads of a response, gate, handoff, pulls, the state: the fold of the records,
 //!           and the rules that judge one part of it
-//! words     thread, phase, task, record: what a record says, as plain values; and those of `review-words`
 //! ```
 //!
-//! A record names threads, phases and pairs as they are after it, so those types are words too; what
-//! compares two of them is a part.
+//! `review-words` has what a record says, as plain values. A record names threads and phases as they are after it, so
+//! those are words too; a rule that compares two of them is a part.
 //!
 //! [`threads`] and [`gate`] judge one part alone, for callers that try it out.
 //!
@@ -31,7 +30,6 @@
 
 mod answers;
 mod parts;
-mod words;
 
 pub use answers::apply::apply;
 pub use answers::decide::{
@@ -61,32 +59,32 @@ pub use policy::{
     MessagesPerHour, OpenReviews, Policy, Profile, Role, RuntimeClock, SpendBudget, SpendLimit,
     ThreadMode,
 };
-pub use review_words::host_change::{HostChange, HostDecision, JoinedHost};
-pub use review_words::pulls::Pull;
-pub use words::alert::{Alert, Late, NoClaim, ToldAlert};
-pub use words::deadline::{Deadline, patience};
-pub use words::event::{
+pub use review_words::alert::{Alert, Late, NoClaim, ToldAlert};
+pub use review_words::deadline::{Deadline, patience};
+pub use review_words::event::{
     Act, Event, LedgerAccepted, PersonsDecision, PullAction, PullEvent, SentDiffers, Which,
 };
-pub use words::failure::{FailedStart, FailureCause, RunFailure};
-pub use words::key::{ReviewKey, TaskId};
-pub use words::phase::{
+pub use review_words::failure::{FailedStart, FailureCause, RunFailure};
+pub use review_words::host_change::{HostChange, HostDecision, JoinedHost};
+pub use review_words::key::{ReviewKey, TaskId};
+pub use review_words::phase::{
     ATTEMPTS, Addressed, Approval, CloseReason, Closer, EscalationReason, Heads, Invocation, Phase,
     STARTS_MAX, SUPERSESSIONS, Side,
 };
-pub use words::reading::{
+pub use review_words::pulls::Pull;
+pub use review_words::reading::{
     ApprovalEvidence, Change, ObservedRun, ReadingState, ReadingStep, edited_tests,
 };
-pub use words::record::{
+pub use review_words::record::{
     Accepted, ContentDigest, DaemonMessage, DeclinedEvent, Duplicate, EventRecord, Generation,
     Happened, Judgement, Notice, RULES, RULES_BEFORE_VERSIONS, Record, RefusalCost, RefusedMessage,
     ReviewStep, Says,
 };
-pub use words::refusal::{Clause, Costs, Fault, Refusal};
-pub use words::spend::{DayBudget, RunSpend, UsedUp};
-pub use words::table::{RowKey, StoredRows, Table};
-pub use words::task::{Handoff, Left, NoHandoff, Task, TaskFinding};
-pub use words::thread::{
+pub use review_words::refusal::{Clause, Costs, Fault, Refusal};
+pub use review_words::spend::{DayBudget, RunSpend, UsedUp};
+pub use review_words::table::{RowKey, StoredRows, Table};
+pub use review_words::task::{Handoff, Left, NoHandoff, Task, TaskFinding};
+pub use review_words::thread::{
     Dialogue, HandoffState, Hold, NEW_FINDINGS_MAX, Origin, REPLIES_MAX, Reopening, Resolution,
     RoundKind, Routing, Thread, ThreadState,
 };

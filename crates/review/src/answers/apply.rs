@@ -6,20 +6,20 @@ use chrono::{DateTime, Utc};
 use message_schema::envelope::{MessageType, Priority, ReviewKind};
 use message_schema::id::MessageId;
 use message_schema::spend::Spend;
+use pair_machine::{PairReport, PairStatus, PairStep};
+use review_words::event::Event;
+use review_words::failure::FailedStart;
+use review_words::key::ReviewKey;
+use review_words::phase::{Closer, Invocation, Phase};
+use review_words::reading::ReadingState;
+use review_words::record::{
+    Accepted, DaemonMessage, EventRecord, Generation, Happened, Judgement, Record, RefusedMessage,
+    ReviewStep,
+};
 
 use crate::parts::open_pair::OpenPair;
 use crate::parts::review::Review;
 use crate::parts::state::{State, row_of_order};
-use crate::words::event::Event;
-use crate::words::failure::FailedStart;
-use crate::words::key::ReviewKey;
-use crate::words::phase::{Closer, Invocation, Phase};
-use crate::words::reading::ReadingState;
-use crate::words::record::{
-    Accepted, DaemonMessage, EventRecord, Generation, Happened, Judgement, Record, RefusedMessage,
-    ReviewStep,
-};
-use pair_machine::{PairReport, PairStatus, PairStep};
 
 /// Adds one record to the state. It cannot fail, because the rules have decided every record of the ledger.
 pub fn apply(state: &mut State, record: &Record, at: DateTime<Utc>) {

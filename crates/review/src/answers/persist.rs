@@ -10,6 +10,11 @@ use std::sync::Arc;
 
 use chrono::{DateTime, Utc};
 use message_schema::id::AgentName;
+use pair_machine::PairId;
+use review_words::key::{ReviewKey, TaskId};
+use review_words::rate::FileRate;
+use review_words::table::StoredRows;
+use review_words::task::Task;
 use serde::{Deserialize, Serialize};
 
 use crate::parts::admission::{Admission, Notices};
@@ -17,11 +22,6 @@ use crate::parts::open_pair::OpenPair;
 use crate::parts::review::Review;
 use crate::parts::spending::Spending;
 use crate::parts::state::State;
-use crate::words::key::{ReviewKey, TaskId};
-use crate::words::rate::FileRate;
-use crate::words::table::StoredRows;
-use crate::words::task::Task;
-use pair_machine::PairId;
 
 /// One line.
 #[derive(Serialize, Deserialize)]

@@ -3,12 +3,12 @@
 use chrono::{DateTime, Utc};
 use message_schema::Code;
 use message_schema::id::{AgentName, MessageId};
+use review_words::key::ReviewKey;
+use review_words::phase::{EscalationReason, Invocation, Phase};
+use review_words::record::{DaemonMessage, Notice, RefusalCost, RefusedMessage, ReviewStep, Says};
+use review_words::refusal::Costs;
 
 use crate::parts::state::State;
-use crate::words::key::ReviewKey;
-use crate::words::phase::{EscalationReason, Invocation, Phase};
-use crate::words::record::{DaemonMessage, Notice, RefusalCost, RefusedMessage, ReviewStep, Says};
-use crate::words::refusal::Costs;
 
 /// A message that the daemon refuses, and the reason, whichever stage found it.
 #[derive(Clone, Copy, Debug)]

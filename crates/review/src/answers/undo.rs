@@ -6,6 +6,17 @@ use std::collections::BTreeMap;
 
 use chrono::{DateTime, Utc};
 use message_schema::id::{AgentName, MessageId};
+use pair_machine::PairId;
+use review_words::event::Event;
+use review_words::key::{ReviewKey, TaskId};
+use review_words::pulls::row_of_number;
+use review_words::rate::MinuteCounts;
+use review_words::record::{
+    Accepted, DaemonMessage, EventRecord, Happened, Judgement, Notice, Record, RefusedMessage,
+    ReviewStep,
+};
+use review_words::table::{RowKey, Table};
+use review_words::task::Task;
 
 use crate::answers::apply::requested;
 use crate::parts::admission::{Counted, Notices, row_of_daemon_id, row_of_message};
@@ -13,17 +24,6 @@ use crate::parts::open_pair::OpenPair;
 use crate::parts::review::Review;
 use crate::parts::spending::Spending;
 use crate::parts::state::{State, row_of_conversation, row_of_order};
-use crate::words::event::Event;
-use crate::words::key::{ReviewKey, TaskId};
-use crate::words::rate::MinuteCounts;
-use crate::words::record::{
-    Accepted, DaemonMessage, EventRecord, Happened, Judgement, Notice, Record, RefusedMessage,
-    ReviewStep,
-};
-use crate::words::table::{RowKey, Table};
-use crate::words::task::Task;
-use pair_machine::PairId;
-use review_words::pulls::row_of_number;
 
 /// The touched parts of a state, each by its key; `None` if there was nothing under the key.
 #[derive(Debug, Default)]

@@ -8,11 +8,11 @@ use message_schema::Code;
 use message_schema::id::{AgentName, MessageId};
 use serde::{Deserialize, Serialize};
 
-use crate::words::key::ReviewKey;
-use crate::words::rate::FileRate;
-use crate::words::record::{ContentDigest, Duplicate, Notice};
-use crate::words::refusal::{Fault, Refusal};
-use crate::words::table::{RowKey, Table};
+use review_words::key::ReviewKey;
+use review_words::rate::FileRate;
+use review_words::record::{ContentDigest, Duplicate, Notice};
+use review_words::refusal::{Fault, Refusal};
+use review_words::table::{RowKey, Table};
 
 /// The most notices of refusals that one agent gets within a minute; the next minute's notice sums up the rest.
 pub(crate) const NOTICES_PER_MINUTE: usize = 30;

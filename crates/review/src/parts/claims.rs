@@ -3,14 +3,14 @@
 //! finished when that pull request is merged, or when a person has resolved all its findings.
 
 use message_schema::id::{AgentName, FindingId};
+use review_words::event::PullAction;
+use review_words::key::{ReviewKey, TaskId};
+use review_words::pulls::Pull;
+use review_words::task::Task;
+use review_words::thread::{Origin, ThreadState};
 
 use crate::parts::review::Review;
 use crate::parts::state::State;
-use crate::words::event::PullAction;
-use crate::words::key::{ReviewKey, TaskId};
-use crate::words::task::Task;
-use crate::words::thread::{Origin, ThreadState};
-use review_words::pulls::Pull;
 
 impl State {
     /// Returns a review of the pull request that claims the task, if one does.

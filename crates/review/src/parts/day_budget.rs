@@ -5,11 +5,11 @@ use message_schema::id::AgentName;
 use message_schema::spend::Spend;
 use pair_machine::PairReport;
 use policy::Policy;
+use review_words::spend::{DayBudget, RunSpend, UsedUp};
 
 use crate::parts::open_pair::OpenPair;
 use crate::parts::spending::{DAY_S, day};
 use crate::parts::state::State;
-use crate::words::spend::{DayBudget, RunSpend, UsedUp};
 
 impl State {
     /// Returns the spend of an agent's commands on the day of `now`.
@@ -103,7 +103,7 @@ mod tests {
 
     use super::*;
     use crate::parts::spending::RUNS_MAX;
-    use crate::words::key::ReviewKey;
+    use review_words::key::ReviewKey;
 
     fn agent(name: &str) -> AgentName {
         AgentName::new(name).expect("a name")

@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 
 use message_schema::packet::{Finding, LineRange};
 
-use crate::words::keywords::{keywords, normalised};
-use crate::words::thread::{Thread, words_of};
+use review_words::keywords::{keywords, normalised};
+use review_words::thread::{Thread, words_of};
 
 /// The number of lines on either side of a finding that still count as its place.
 const LINES_AROUND: u32 = 3;

@@ -7,13 +7,13 @@ use message_schema::Code;
 use message_schema::body::Examined;
 use message_schema::id::{AgentName, CommitSha, RepoPath};
 use message_schema::packet::FindingsPacket;
+use policy::{EvidenceMode, Policy};
+use review_words::alert::{Alert, named};
+use review_words::key::ReviewKey;
+use review_words::reading::{ApprovalEvidence, Change, ObservedRun, ReadingState};
+use review_words::refusal::{Clause, Fault};
 
 use crate::parts::review::Review;
-use crate::words::alert::{Alert, named};
-use crate::words::key::ReviewKey;
-use crate::words::reading::{ApprovalEvidence, Change, ObservedRun, ReadingState};
-use crate::words::refusal::{Clause, Fault};
-use policy::{EvidenceMode, Policy};
 
 /// The evidence in a response and in the daemon's records.
 #[derive(Clone)]

@@ -6,14 +6,14 @@ use message_schema::Code;
 use message_schema::body::{GateResult, Nit, NitTier, ReviewLgtm};
 use message_schema::id::{CommitSha, FindingId};
 use message_schema::packet::{CommandResult, CommandRun, FindingsPacket, Severity};
+use policy::Policy;
+use review_words::phase::Invocation;
+use review_words::reading::ObservedRun;
+use review_words::refusal::{Clause, Fault};
+use review_words::thread::{Thread, ThreadState};
 
 use crate::parts::evidence;
 use crate::parts::review::Review;
-use crate::words::phase::Invocation;
-use crate::words::reading::ObservedRun;
-use crate::words::refusal::{Clause, Fault};
-use crate::words::thread::{Thread, ThreadState};
-use policy::Policy;
 
 /// The input of the gate besides the threads.
 pub(crate) struct Evidence<'a> {

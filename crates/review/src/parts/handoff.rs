@@ -4,13 +4,13 @@
 use std::collections::BTreeMap;
 
 use message_schema::id::{AgentName, FindingId, RepoPath};
+use policy::{HandoffMode, Policy};
+use review_words::event::{PullAction, PullEvent};
+use review_words::key::{ReviewKey, TaskId};
+use review_words::task::{Handoff, Left, NoHandoff, Task, TaskFinding};
+use review_words::thread::{HandoffState, Origin, Thread, ThreadState};
 
 use crate::parts::review::Review;
-use crate::words::event::{PullAction, PullEvent};
-use crate::words::key::{ReviewKey, TaskId};
-use crate::words::task::{Handoff, Left, NoHandoff, Task, TaskFinding};
-use crate::words::thread::{HandoffState, Origin, Thread, ThreadState};
-use policy::{HandoffMode, Policy};
 
 /// The author of a pull request and that agent's tasks.
 pub(crate) struct Opener<'a> {

@@ -6,14 +6,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use message_schema::body::ReviewLgtm;
 use message_schema::id::FindingId;
 use message_schema::packet::{Finding, FindingsPacket};
+use policy::{GatePolicy, Policy};
+use review_words::refusal::Fault;
+use review_words::thread::{RoundKind, Thread};
 
 use crate::parts::duplicate::FindingSignature;
 use crate::parts::gate::Evidence;
 use crate::parts::response::{NewBlockers, Response, Silence};
 use crate::parts::{gate, response};
-use crate::words::refusal::Fault;
-use crate::words::thread::{RoundKind, Thread};
-use policy::{GatePolicy, Policy};
 
 /// One answer of a reviewer to its threads, outside of any review and never in a last round.
 #[derive(Clone, Copy, Debug)]

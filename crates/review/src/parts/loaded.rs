@@ -6,9 +6,9 @@ use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::{Arc, OnceLock};
 
 use message_schema::id::PrNumber;
+use review_words::key::ReviewKey;
 
 use crate::parts::review::Review;
-use crate::words::key::ReviewKey;
 
 /// The reviews of one number; there may be none.
 #[derive(Debug)]

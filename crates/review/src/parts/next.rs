@@ -2,13 +2,13 @@
 //! and screens repeat them, so they never name a step that the rules would refuse.
 
 use message_schema::Code;
+use review_words::key::ReviewKey;
+use review_words::phase::{CloseReason, Phase};
+use review_words::pulls::Pull;
+use review_words::refusal::Fault;
 
 use crate::parts::review::{FIX_REVIEWS_MAX, GENERATIONS_MAX, Review};
 use crate::parts::state::State;
-use crate::words::key::ReviewKey;
-use crate::words::phase::{CloseReason, Phase};
-use crate::words::refusal::Fault;
-use review_words::pulls::Pull;
 
 impl State {
     /// Returns the messages that can be sent next, each with its sender, for reports and for the screen. `review` may

@@ -4,12 +4,12 @@
 use std::collections::BTreeSet;
 
 use chrono::{DateTime, Utc};
+use pair_machine::{PairSetup, PairStatus};
+use review_words::key::ReviewKey;
+use review_words::phase::Side;
 use serde::{Deserialize, Serialize};
 
 use crate::parts::review::Review;
-use crate::words::key::ReviewKey;
-use crate::words::phase::Side;
-use pair_machine::{PairSetup, PairStatus};
 
 /// A pair that runs or can be resumed; a finished one is in the ledger only.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

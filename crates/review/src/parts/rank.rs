@@ -2,9 +2,9 @@
 //! a bounded number of messages.
 
 use message_schema::limit::Rounds;
+use review_words::phase::{Invocation, Phase, SUPERSESSIONS};
 
 use crate::parts::review::{GENERATIONS_MAX, Review};
-use crate::words::phase::{Invocation, Phase, SUPERSESSIONS};
 
 /// Everything a review has left, compared from left to right.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

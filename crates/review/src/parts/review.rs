@@ -10,13 +10,13 @@ use message_schema::limit::Rounds;
 use message_schema::spend::Spend;
 use serde::{Deserialize, Serialize};
 
-use crate::words::deadline::Deadline;
-use crate::words::failure::FailedStart;
-use crate::words::key::{ReviewKey, TaskId};
-use crate::words::phase::{CloseReason, Closer, EscalationReason, Phase, Side};
-use crate::words::reading::ReadingState;
-use crate::words::thread::{RoundKind, Thread};
 use pair_machine::RunState;
+use review_words::deadline::Deadline;
+use review_words::failure::FailedStart;
+use review_words::key::{ReviewKey, TaskId};
+use review_words::phase::{CloseReason, Closer, EscalationReason, Phase, Side};
+use review_words::reading::ReadingState;
+use review_words::thread::{RoundKind, Thread};
 
 /// The most reviews of a fix pull request over its life, over all its reviewers: a fix that five reviews did not settle
 /// is escalated to a person.

@@ -7,12 +7,12 @@ use std::sync::Arc;
 
 use chrono::{DateTime, Utc};
 use message_schema::id::{AgentName, PrNumber};
+use review_words::key::{ReviewKey, TaskId};
+use review_words::table::{StoredRows, Table};
 
 use crate::parts::loaded::LoadedReviews;
 use crate::parts::review::Review;
 use crate::parts::waiting::{WaitingReviews, read_row, row, row_of};
-use crate::words::key::{ReviewKey, TaskId};
-use crate::words::table::{StoredRows, Table};
 
 /// The most reviews without an open request that stay current: those that changed last, which are read most often.
 const AT_REST_MAX: usize = 64;
@@ -474,8 +474,8 @@ mod model;
 mod tests {
     use super::*;
     use crate::parts::state::State;
-    use crate::words::folded::{fold, unfold};
-    use crate::words::phase::{EscalationReason, Phase};
+    use review_words::folded::{fold, unfold};
+    use review_words::phase::{EscalationReason, Phase};
 
     pub(super) fn key(number: usize) -> ReviewKey {
         let agent = |name: &str| name.parse().expect("a name");

@@ -8,7 +8,7 @@ use message_schema::id::AgentName;
 use message_schema::spend::Spend;
 use serde::{Deserialize, Serialize};
 
-use crate::words::spend::RunSpend;
+use review_words::spend::RunSpend;
 
 /// Seconds in a day.
 pub(crate) const DAY_S: i64 = 86_400;

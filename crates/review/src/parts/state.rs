@@ -5,6 +5,13 @@ use std::sync::Arc;
 
 use chrono::{DateTime, Utc};
 use message_schema::id::{AgentName, ConversationId, MessageId, PrNumber, Repo};
+use pair_machine::PairId;
+use policy::{Policy, Profile};
+use review_words::event::PullEvent;
+use review_words::key::{ReviewKey, TaskId};
+use review_words::pulls::{Pull, Pulls};
+use review_words::table::{RowKey, StoredRows, Table};
+use review_words::task::Task;
 
 use crate::parts::admission::Admission;
 use crate::parts::evidence::approval_barred;
@@ -12,13 +19,6 @@ use crate::parts::open_pair::OpenPair;
 use crate::parts::review::{FIX_REVIEWS_MAX, Review};
 use crate::parts::reviews::Reviews;
 use crate::parts::spending::Spending;
-use crate::words::event::PullEvent;
-use crate::words::key::{ReviewKey, TaskId};
-use crate::words::table::{RowKey, StoredRows, Table};
-use crate::words::task::Task;
-use pair_machine::PairId;
-use policy::{Policy, Profile};
-use review_words::pulls::{Pull, Pulls};
 
 /// The fold of all records.
 #[derive(Clone, Debug, Default, PartialEq)]

@@ -4,10 +4,11 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 
+use review_words::folded::{fold, unfold};
+use review_words::key::ReviewKey;
+use review_words::table::{RowKey, Table};
+
 use crate::parts::review::Review;
-use crate::words::folded::{fold, unfold};
-use crate::words::key::ReviewKey;
-use crate::words::table::{RowKey, Table};
 
 /// A row for each review, with its key. An empty row is that of a review that has left this table.
 #[derive(Clone, Debug, Default)]

@@ -3,14 +3,14 @@
 use message_schema::Code;
 use message_schema::body::ReviewAddressed;
 use message_schema::id::FindingId;
+use review_words::key::ReviewKey;
+use review_words::phase::{Addressed, Heads, Phase};
+use review_words::record::ReviewStep;
+use review_words::refusal::{Costs, Fault, Refusal, in_review};
 
 use super::context::{MessageContext, Ruling};
 use super::lookup;
 use crate::parts::review::Review;
-use crate::words::key::ReviewKey;
-use crate::words::phase::{Addressed, Heads, Phase};
-use crate::words::record::ReviewStep;
-use crate::words::refusal::{Costs, Fault, Refusal, in_review};
 
 pub(super) fn decide(
     context: &MessageContext<'_>,

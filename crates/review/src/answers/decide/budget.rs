@@ -2,9 +2,9 @@
 
 use message_schema::Code;
 
-use crate::words::alert::Alert;
-use crate::words::phase::Invocation;
-use crate::words::refusal::Fault;
+use review_words::alert::Alert;
+use review_words::phase::Invocation;
+use review_words::refusal::Fault;
 
 /// A response declares more turns than the round has.
 pub(super) struct Overdrawn {

@@ -4,16 +4,16 @@ use chrono::{DateTime, Utc};
 use message_schema::body::Telemetry;
 use message_schema::envelope::Envelope;
 use message_schema::id::{AgentName, CommitSha};
+use policy::Policy;
+use review_words::alert::Alert;
+use review_words::key::ReviewKey;
+use review_words::phase::Approval;
+use review_words::record::{ContentDigest, ReviewStep};
 use validate_message::Valid;
 
 use crate::parts::evidence::Between;
 use crate::parts::review::Review;
 use crate::parts::state::State;
-use crate::words::alert::Alert;
-use crate::words::key::ReviewKey;
-use crate::words::phase::Approval;
-use crate::words::record::{ContentDigest, ReviewStep};
-use policy::Policy;
 
 /// A checked message and its outbox.
 #[derive(Clone, Copy, Debug)]

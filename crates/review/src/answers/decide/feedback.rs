@@ -6,6 +6,14 @@ use message_schema::Code;
 use message_schema::body::{Escalation, ReviewFeedback};
 use message_schema::id::{CommitSha, FindingId};
 use message_schema::packet::FindingsPacket;
+use policy::{LateFindings, Policy};
+use review_words::alert::Alert;
+use review_words::deadline::patience;
+use review_words::key::ReviewKey;
+use review_words::phase::{Approval, CloseReason, Closer, EscalationReason, Invocation, Phase};
+use review_words::record::ReviewStep;
+use review_words::refusal::{Costs, Fault, Refusal, in_review};
+use review_words::thread::{Thread, ThreadState};
 
 use super::budget::Overdrawn;
 use super::context::{MessageContext, Ruling};
@@ -13,14 +21,6 @@ use super::{budget, head, lookup};
 use crate::parts::response::{NewBlockers, Response, Silence, ThreadChanges};
 use crate::parts::review::Review;
 use crate::parts::{evidence, gate, response};
-use crate::words::alert::Alert;
-use crate::words::deadline::patience;
-use crate::words::key::ReviewKey;
-use crate::words::phase::{Approval, CloseReason, Closer, EscalationReason, Invocation, Phase};
-use crate::words::record::ReviewStep;
-use crate::words::refusal::{Costs, Fault, Refusal, in_review};
-use crate::words::thread::{Thread, ThreadState};
-use policy::{LateFindings, Policy};
 
 pub(super) fn decide(
     context: &MessageContext<'_>,

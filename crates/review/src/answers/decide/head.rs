@@ -3,9 +3,9 @@
 use message_schema::Code;
 use message_schema::id::CommitSha;
 
-use crate::words::alert::Alert;
-use crate::words::phase::Invocation;
-use crate::words::refusal::Fault;
+use review_words::alert::Alert;
+use review_words::phase::Invocation;
+use review_words::refusal::Fault;
 
 /// Returns the commit of an approval: the one the reviewer names, else the round's head. It never comes from an event.
 pub(super) fn approved(open: &Invocation, validated: Option<&CommitSha>) -> Option<CommitSha> {

@@ -4,6 +4,11 @@ use std::collections::BTreeSet;
 
 use message_schema::body::ReviewLgtm;
 use message_schema::packet::FindingsPacket;
+use policy::Policy;
+use review_words::alert::Alert;
+use review_words::phase::{Approval, Invocation, Phase};
+use review_words::record::ReviewStep;
+use review_words::refusal::{Clause, Costs, Fault, Refusal, in_review};
 
 use super::context::{MessageContext, Ruling};
 use super::feedback::{self, open_invocation, round_fault};
@@ -12,11 +17,6 @@ use crate::parts::gate::{Evidence, GateJudgement};
 use crate::parts::response::{NewBlockers, Response, Silence, ThreadChanges};
 use crate::parts::review::Review;
 use crate::parts::{evidence, gate, response};
-use crate::words::alert::Alert;
-use crate::words::phase::{Approval, Invocation, Phase};
-use crate::words::record::ReviewStep;
-use crate::words::refusal::{Clause, Costs, Fault, Refusal, in_review};
-use policy::Policy;
 
 pub(super) fn decide(context: &MessageContext<'_>, body: &ReviewLgtm) -> Result<Ruling, Refusal> {
     let (key, review) = lookup::find(context)?;

@@ -3,10 +3,10 @@
 //! fault of its own.
 
 use message_schema::Code;
+use review_words::key::ReviewKey;
+use review_words::refusal::{Fault, Refusal};
 
 use super::context::MessageContext;
-use crate::words::key::ReviewKey;
-use crate::words::refusal::{Fault, Refusal};
 
 /// Checks the limits of a message outside the review loop.
 pub(super) fn check_text(context: &MessageContext<'_>) -> Result<(), Refusal> {

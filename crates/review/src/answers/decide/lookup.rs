@@ -3,14 +3,14 @@
 use message_schema::Code;
 use message_schema::body::{Body, ReviewRequest};
 use message_schema::id::{AgentName, PrNumber};
+use policy::Role;
+use review_words::key::ReviewKey;
+use review_words::phase::Phase;
+use review_words::refusal::{Costs, Fault, Refusal, in_review};
+use review_words::thread::Thread;
 
 use super::context::MessageContext;
 use crate::parts::review::Review;
-use crate::words::key::ReviewKey;
-use crate::words::phase::Phase;
-use crate::words::refusal::{Costs, Fault, Refusal, in_review};
-use crate::words::thread::Thread;
-use policy::Role;
 
 /// The direction of a message type.
 #[derive(Clone, Copy, PartialEq, Eq)]

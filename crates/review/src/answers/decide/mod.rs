@@ -24,9 +24,9 @@ use self::context::{MessageContext, Ruling};
 pub use self::feedback::feedback_is_empty;
 pub use self::lgtm::gate_faults;
 use crate::parts::state::State;
-use crate::words::record::{Accepted, ContentDigest, Duplicate, Judgement};
-use crate::words::refusal::{Fault, Refusal, outside_review};
 use policy::Policy;
+use review_words::record::{Accepted, ContentDigest, Duplicate, Judgement};
+use review_words::refusal::{Fault, Refusal, outside_review};
 
 /// The decision about a message that is not refused.
 #[derive(Clone, Debug, PartialEq)]

@@ -5,24 +5,24 @@ mod claim;
 use message_schema::Code;
 use message_schema::body::{ReviewRequest, RunTrigger};
 use message_schema::id::{AgentName, CommitSha};
+use policy::RuntimeClock;
+use review_words::alert::Alert;
+use review_words::deadline::patience;
+use review_words::key::ReviewKey;
+use review_words::phase::{
+    ATTEMPTS, Addressed, Approval, CloseReason, EscalationReason, Heads, Invocation, Phase,
+    SUPERSESSIONS,
+};
+use review_words::pulls::Pull;
+use review_words::reading::{Change, ReadingState, ReadingStep};
+use review_words::record::{Generation, ReviewStep};
+use review_words::refusal::{Costs, Fault, Refusal, in_review};
 
 use super::context::{MessageContext, Ruling};
 use super::{limits, lookup};
 use crate::parts::evidence::{self, Between};
 use crate::parts::next::left_to_a_person;
 use crate::parts::review::{FIX_REVIEWS_MAX, Review};
-use crate::words::alert::Alert;
-use crate::words::deadline::patience;
-use crate::words::key::ReviewKey;
-use crate::words::phase::{
-    ATTEMPTS, Addressed, Approval, CloseReason, EscalationReason, Heads, Invocation, Phase,
-    SUPERSESSIONS,
-};
-use crate::words::reading::{Change, ReadingState, ReadingStep};
-use crate::words::record::{Generation, ReviewStep};
-use crate::words::refusal::{Costs, Fault, Refusal, in_review};
-use policy::RuntimeClock;
-use review_words::pulls::Pull;
 
 pub(super) fn decide(
     context: &MessageContext<'_>,

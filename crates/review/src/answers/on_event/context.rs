@@ -3,15 +3,15 @@
 use chrono::{DateTime, Utc};
 use message_schema::Code;
 use message_schema::id::{AgentName, MessageId};
+use pair_machine::PairStatus;
+use policy::Policy;
+use review_words::event::Which;
+use review_words::key::ReviewKey;
+use review_words::record::{DaemonMessage, ReviewStep, Says};
+use review_words::task::Handoff;
 
 use crate::parts::review::Review;
 use crate::parts::state::State;
-use crate::words::event::Which;
-use crate::words::key::ReviewKey;
-use crate::words::record::{DaemonMessage, ReviewStep, Says};
-use crate::words::task::Handoff;
-use pair_machine::PairStatus;
-use policy::Policy;
 
 /// The input of the rules of an event.
 pub(super) struct EventContext<'a> {

@@ -1,12 +1,12 @@
 //! A deadline has come: the daemon ends the wait, and a person decides.
 
 use message_schema::Code;
+use review_words::deadline::Deadline;
+use review_words::key::ReviewKey;
+use review_words::phase::{EscalationReason, Phase};
+use review_words::record::{ReviewStep, Says};
 
 use super::context::{Consequences, Declined, EventContext};
-use crate::words::deadline::Deadline;
-use crate::words::key::ReviewKey;
-use crate::words::phase::{EscalationReason, Phase};
-use crate::words::record::{ReviewStep, Says};
 
 pub(super) fn on_event(
     context: &mut EventContext<'_>,

@@ -3,16 +3,16 @@
 
 use message_schema::Code;
 use message_schema::id::AgentName;
+use review_words::event::Which;
+use review_words::failure::FailureCause;
+use review_words::key::ReviewKey;
+use review_words::phase::{ATTEMPTS, EscalationReason, Invocation, Phase};
+use review_words::record::{ReviewStep, Says};
+use review_words::spend::DayBudget;
 
 use super::context::{Consequences, Declined, EventContext};
 use super::reviewer::{given_up, open_request};
 use crate::parts::review::Review;
-use crate::words::event::Which;
-use crate::words::failure::FailureCause;
-use crate::words::key::ReviewKey;
-use crate::words::phase::{ATTEMPTS, EscalationReason, Invocation, Phase};
-use crate::words::record::{ReviewStep, Says};
-use crate::words::spend::DayBudget;
 
 pub(super) fn failed(
     context: &mut EventContext<'_>,

@@ -12,12 +12,12 @@ mod spent;
 
 use chrono::{DateTime, Utc};
 use message_schema::id::MessageId;
+use policy::Policy;
+use review_words::event::{Event, SentDiffers};
+use review_words::record::{DeclinedEvent, EventRecord, Happened, Says};
 
 use self::context::{Consequences, Declined, EventContext};
 use crate::parts::state::State;
-use crate::words::event::{Event, SentDiffers};
-use crate::words::record::{DeclinedEvent, EventRecord, Happened, Says};
-use policy::Policy;
 
 /// An event as a person, a runner or the daemon reports it.
 #[derive(Clone, Copy, Debug)]

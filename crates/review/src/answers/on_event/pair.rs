@@ -2,15 +2,15 @@
 //! the pair is charged for the run, and no signal of a command overrules the reviews between the two.
 
 use message_schema::Code;
+use pair_machine::{InvalidTransition, RunState};
+use pair_machine::{Pair, PairEvent, PairFailure, Signal};
+use pair_machine::{PairReport, PairSetup, PairStatus, PairStep, Transcript};
+use review_words::phase::{EscalationReason, Phase};
 
 use super::context::{Consequences, Declined, EventContext};
 use super::reviewer;
 use crate::parts::open_pair::OpenPair;
 use crate::parts::state::State;
-use crate::words::phase::{EscalationReason, Phase};
-use pair_machine::{InvalidTransition, RunState};
-use pair_machine::{Pair, PairEvent, PairFailure, Signal};
-use pair_machine::{PairReport, PairSetup, PairStatus, PairStep, Transcript};
 
 pub(super) fn on_event(
     context: &mut EventContext<'_>,

@@ -5,16 +5,16 @@ use std::collections::BTreeMap;
 use chrono::{DateTime, TimeDelta, Utc};
 use message_schema::Code;
 use message_schema::id::{CommitSha, FindingId};
+use review_words::deadline::patience;
+use review_words::event::{Act, PersonsDecision};
+use review_words::key::ReviewKey;
+use review_words::phase::{Approval, EscalationReason, Phase};
+use review_words::record::{Generation, ReviewStep, Says};
+use review_words::thread::{HandoffState, Hold, Thread, ThreadState};
 
 use super::context::{Consequences, Declined, EventContext};
 use crate::parts::review::{GIVEN_BACK_PER_DAY, Review};
 use crate::parts::state::State;
-use crate::words::deadline::patience;
-use crate::words::event::{Act, PersonsDecision};
-use crate::words::key::ReviewKey;
-use crate::words::phase::{Approval, EscalationReason, Phase};
-use crate::words::record::{Generation, ReviewStep, Says};
-use crate::words::thread::{HandoffState, Hold, Thread, ThreadState};
 
 pub(super) fn on_event(
     context: &mut EventContext<'_>,

@@ -5,16 +5,16 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use message_schema::Code;
 use message_schema::id::{AgentName, CommitSha, Repo};
+use review_words::event::{PullAction, PullEvent};
+use review_words::key::ReviewKey;
+use review_words::phase::{Addressed, Approval, CloseReason, Invocation, Phase};
+use review_words::pulls::Pull;
+use review_words::record::{ReviewStep, Says};
 
 use super::context::{Consequences, Declined, EventContext};
 use crate::parts::handoff::{self, Opener};
 use crate::parts::review::Review;
 use crate::parts::state::State;
-use crate::words::event::{PullAction, PullEvent};
-use crate::words::key::ReviewKey;
-use crate::words::phase::{Addressed, Approval, CloseReason, Invocation, Phase};
-use crate::words::record::{ReviewStep, Says};
-use review_words::pulls::Pull;
 
 pub(super) fn on_event(
     context: &mut EventContext<'_>,

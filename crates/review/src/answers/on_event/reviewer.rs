@@ -5,15 +5,15 @@ use std::collections::BTreeSet;
 
 use message_schema::Code;
 use message_schema::id::RepoPath;
+use review_words::event::Which;
+use review_words::key::ReviewKey;
+use review_words::phase::{EscalationReason, Invocation, Phase};
+use review_words::reading::{ObservedRun, ReadingState, ReadingStep};
+use review_words::record::{DaemonMessage, ReviewStep, Says};
 
 use super::context::{Consequences, Declined, EventContext};
 use crate::parts::gate::required_commands;
 use crate::parts::review::Review;
-use crate::words::event::Which;
-use crate::words::key::ReviewKey;
-use crate::words::phase::{EscalationReason, Invocation, Phase};
-use crate::words::reading::{ObservedRun, ReadingState, ReadingStep};
-use crate::words::record::{DaemonMessage, ReviewStep, Says};
 
 /// Records a take: the runtime budget starts. A second take changes nothing.
 pub(super) fn taken(

@@ -1,12 +1,12 @@
 //! A run used tokens or money: its spend counts, and a review that has used up its budget is escalated.
 
 use message_schema::Code;
+use review_words::phase::EscalationReason;
+use review_words::record::ReviewStep;
+use review_words::spend::RunSpend;
 
 use super::context::{Consequences, Declined, EventContext};
 use super::reviewer::given_up;
-use crate::words::phase::EscalationReason;
-use crate::words::record::ReviewStep;
-use crate::words::spend::RunSpend;
 
 /// Counts the new spend in any phase: an answer may have ended the review before its run ended.
 pub(super) fn on_event(

@@ -3,11 +3,11 @@
 use message_schema::Code;
 use message_schema::id::FindingId;
 use message_schema::packet::{Action, Finding, Severity, Status};
+use review_words::refusal::Fault;
+use review_words::thread::NEW_FINDINGS_MAX;
+use review_words::thread::{RoundKind, Thread, ThreadState};
 
 use super::Response;
-use crate::words::refusal::Fault;
-use crate::words::thread::NEW_FINDINGS_MAX;
-use crate::words::thread::{RoundKind, Thread, ThreadState};
 
 pub(super) fn speaks_of_two(finding: &Finding, other: &FindingId) -> Fault {
     Fault::new(

@@ -9,6 +9,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use message_schema::body::Nit;
 use message_schema::id::{FindingId, RepoPath};
 use message_schema::packet::{Action, Finding, FindingsPacket, Severity, Status};
+use policy::{Policy, ThreadMode};
+use review_words::alert::{Alert, Late};
+use review_words::phase::Invocation;
+use review_words::refusal::Fault;
+use review_words::thread::{Hold, NEW_FINDINGS_MAX, Origin, RoundKind, Thread, ThreadState};
 
 use self::faults::{
     duplicate, illegal, missing, multiple, not_open, reopened_before, reused, speaks_of_two,
@@ -16,11 +21,6 @@ use self::faults::{
 };
 use crate::parts::duplicate::FindingSignature;
 use crate::parts::gate::nit_cover;
-use crate::words::alert::{Alert, Late};
-use crate::words::phase::Invocation;
-use crate::words::refusal::Fault;
-use crate::words::thread::{Hold, NEW_FINDINGS_MAX, Origin, RoundKind, Thread, ThreadState};
-use policy::{Policy, ThreadMode};
 
 /// A feedback or lgtm, as far as threads are concerned.
 pub(crate) struct Response<'a> {

@@ -1,12 +1,12 @@
 //! The reviews against a plain map, while batches are undone, snapshots are made elsewhere and processes start again.
 
 use proptest::prelude::*;
+use review_words::phase::{Invocation, Phase};
 
 use super::tests::{approved, escalated, fixing, key};
 use super::*;
 use crate::parts::state::State;
 use crate::parts::waiting::is_removal_of_review;
-use crate::words::phase::{Invocation, Phase};
 
 type Model = BTreeMap<ReviewKey, Review>;
 

@@ -1,15 +1,15 @@
 //! The task that a request names in `handoff_ref`: its pull request claims the task, once, and carries its findings.
 
 use message_schema::id::FindingId;
+use review_words::alert::{Alert, NoClaim};
+use review_words::refusal::Refusal;
+use review_words::task::Task;
+use review_words::thread::Origin;
 
 use super::Request;
 use crate::answers::decide::context::Ruling;
 use crate::parts::next::no_review_left;
 use crate::parts::review::{FIX_REVIEWS_MAX, Review};
-use crate::words::alert::{Alert, NoClaim};
-use crate::words::refusal::Refusal;
-use crate::words::task::Task;
-use crate::words::thread::Origin;
 
 /// Claims the task that the request names, or returns the reason it does not.
 pub(super) fn decide(

@@ -8,8 +8,8 @@ use message_schema::packet::{LineRange, Severity};
 use serde::{Deserialize, Serialize};
 
 use super::{Dialogue, HandoffState, Origin, Reopening, Resolution, Routing, Thread, ThreadState};
-use crate::words::is_default;
-use crate::words::key::TaskId;
+use crate::is_default;
+use crate::key::TaskId;
 
 /// A thread on its line: flat, without fields that are false or unknown.
 #[derive(Serialize, Deserialize)]

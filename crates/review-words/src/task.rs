@@ -4,9 +4,9 @@
 use message_schema::id::{AgentName, FindingId, PrNumber, Repo, RepoPath};
 use serde::{Deserialize, Serialize};
 
-use crate::words::is_default;
-use crate::words::key::{ReviewKey, TaskId};
-use crate::words::thread::Thread;
+use crate::is_default;
+use crate::key::{ReviewKey, TaskId};
+use crate::thread::Thread;
 
 /// Findings of one file for one target: one packet, one message.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -98,7 +98,7 @@ impl NoHandoff {
     }
 
     /// True if a person has to decide about the finding, because only the guard against chains of fixes kept it.
-    pub(crate) fn is_left_to_person(self) -> bool {
+    pub fn is_left_to_person(self) -> bool {
         match self {
             Self::ClaimsTask | Self::HoldsTask => true,
             Self::NotMerged

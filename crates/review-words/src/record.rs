@@ -11,17 +11,17 @@ use message_schema::hex;
 use message_schema::id::{AgentName, CommitSha, ConversationId, FindingId, MessageId};
 use message_schema::limit::Rounds;
 use message_schema::spend::Spend;
+use pair_machine::PairStatus;
 use serde::{Deserialize, Serialize};
 
-use crate::words::alert::Alert;
-use crate::words::event::Event;
-use crate::words::is_default;
-use crate::words::key::{ReviewKey, TaskId};
-use crate::words::phase::{CloseReason, EscalationReason, Phase};
-use crate::words::reading::ReadingStep;
-use crate::words::task::Handoff;
-use crate::words::thread::Thread;
-use pair_machine::PairStatus;
+use crate::alert::Alert;
+use crate::event::Event;
+use crate::is_default;
+use crate::key::{ReviewKey, TaskId};
+use crate::phase::{CloseReason, EscalationReason, Phase};
+use crate::reading::ReadingStep;
+use crate::task::Handoff;
+use crate::thread::Thread;
 
 /// The version of the rules, which every record names. Raise it with every change that makes the rules decide the same
 /// message or event differently on the same state.

@@ -7,14 +7,14 @@ use message_schema::body::Escalation;
 use message_schema::envelope::Priority;
 use message_schema::id::{AgentName, CommitSha, FindingId, MessageId, RepoPath};
 use message_schema::limit::{RuntimeBudget, TurnBudget};
+use pair_machine::RunState;
 use serde::{Deserialize, Serialize};
 
-use crate::words::alert::Alert;
-use crate::words::is_default;
-use crate::words::reading::ApprovalEvidence;
-use crate::words::refusal::Clause;
-use crate::words::thread::RoundKind;
-use pair_machine::RunState;
+use crate::alert::Alert;
+use crate::is_default;
+use crate::reading::ApprovalEvidence;
+use crate::refusal::Clause;
+use crate::thread::RoundKind;
 
 /// The most responses of a round that may be refused for their content.
 pub const ATTEMPTS: u8 = 3;
@@ -124,7 +124,7 @@ impl Invocation {
 
     /// True if a response about this commit is about the round: the commit is its head or a newer one. A round without
     /// a head admits any commit.
-    pub(crate) fn admits(&self, commit: &CommitSha) -> bool {
+    pub fn admits(&self, commit: &CommitSha) -> bool {
         self.head
             .as_ref()
             .is_none_or(|head| head.same_commit(commit))
@@ -170,12 +170,12 @@ impl Heads {
     }
 
     /// True if the commit is one of the heads.
-    pub(crate) fn contains(&self, commit: &CommitSha) -> bool {
+    pub fn contains(&self, commit: &CommitSha) -> bool {
         self.iter().any(|head| head.same_commit(commit))
     }
 
     /// Returns the heads with a newer one added; beyond 16 the oldest is dropped.
-    pub(crate) fn with(&self, head: &CommitSha) -> Self {
+    pub fn with(&self, head: &CommitSha) -> Self {
         let surplus = (self.0.len() + 1).saturating_sub(Self::MAX);
         let kept = self.iter().skip(surplus).chain([head]);
         Self(kept.cloned().collect())
@@ -211,7 +211,7 @@ pub struct Approval {
 
 impl Approval {
     /// Returns a fresh approval of a commit, ready to merge.
-    pub(crate) fn of(commit: Option<CommitSha>, at: DateTime<Utc>) -> Self {
+    pub fn of(commit: Option<CommitSha>, at: DateTime<Utc>) -> Self {
         Self {
             commit,
             merge_ready: true,
@@ -226,7 +226,7 @@ impl Approval {
 
     /// True if `head`, the head of the pull request, is not the approved commit. False for an approval of
     /// no commit, which cannot be compared.
-    pub(crate) fn is_outlived_by(&self, head: &CommitSha) -> bool {
+    pub fn is_outlived_by(&self, head: &CommitSha) -> bool {
         self.commit
             .as_ref()
             .is_some_and(|commit| !commit.same_commit(head))
@@ -287,7 +287,7 @@ pub enum EscalationReason {
 
 impl EscalationReason {
     /// Returns the reason for which feedback in this round escalates the review, if it does.
-    pub(crate) fn of_feedback(escalation: Option<&Escalation>, round: RoundKind) -> Option<Self> {
+    pub fn of_feedback(escalation: Option<&Escalation>, round: RoundKind) -> Option<Self> {
         let is_last_round = round == RoundKind::Last;
         match escalation {
             Some(Escalation::ReviewerBudgetExceeded) => Some(Self::ReviewerBudgetExceeded),
@@ -416,7 +416,7 @@ impl Phase {
 
     /// Returns the heads that events reported after the author named the commit of this phase; `None` if no such commit
     /// waits for an answer.
-    pub(crate) fn newer_heads(&self) -> Option<&Heads> {
+    pub fn newer_heads(&self) -> Option<&Heads> {
         match self {
             Self::Reviewing(open) => Some(&open.newer_heads),
             Self::Addressed { report, .. } => Some(&report.newer_heads),

@@ -11,11 +11,11 @@ use message_schema::packet::{Action, Finding, LineRange, Severity, Stance, Statu
 use serde::{Deserialize, Serialize};
 
 use self::line::ThreadLine;
-use crate::words::key::TaskId;
+use crate::key::TaskId;
 
 /// The count of repeated stances from which `reply` is no longer legal, which is in the third cycle with the same
 /// stance: another reply will not move a reviewer that has said the same three times.
-pub(crate) const STANCE_HELD_MAX: u8 = 2;
+pub const STANCE_HELD_MAX: u8 = 2;
 
 /// The most replies a thread takes in its life, even if the stance flips.
 pub const REPLIES_MAX: u8 = 3;
@@ -409,7 +409,7 @@ impl Thread {
     }
 
     /// Returns the thread as resolved by a response that does not name it.
-    pub(crate) fn resolved_by_silence(&self) -> Self {
+    pub fn resolved_by_silence(&self) -> Self {
         Self {
             resolution: Resolution::Silence,
             ..self.after(Action::Resolve, self.dialogue.stance)
@@ -417,13 +417,13 @@ impl Thread {
     }
 
     /// Adds another id under which the reviewer raised it.
-    pub(crate) fn also_named(mut self, id: &FindingId) -> Self {
+    pub fn also_named(mut self, id: &FindingId) -> Self {
         self.aliases.insert(id.clone());
         self
     }
 
     /// Returns the thread in another state, with its counters.
-    pub(crate) fn moved_to(&self, state: ThreadState) -> Self {
+    pub fn moved_to(&self, state: ThreadState) -> Self {
         Self {
             state,
             ..self.clone()
@@ -440,7 +440,7 @@ impl Thread {
     }
 
     /// Returns the thread as resolved by a person.
-    pub(crate) fn resolved_by_person(&self) -> Self {
+    pub fn resolved_by_person(&self) -> Self {
         Self {
             state: ThreadState::Resolved,
             resolution: Resolution::Word,
@@ -450,7 +450,7 @@ impl Thread {
     }
 
     /// Returns the thread with another state of its handoff.
-    pub(crate) fn with_handoff(&self, handoff: HandoffState) -> Self {
+    pub fn with_handoff(&self, handoff: HandoffState) -> Self {
         Self {
             handoff,
             ..self.clone()
@@ -460,7 +460,7 @@ impl Thread {
     /// Returns the thread as a fix pull request takes it over: open from the start, with its own counters. A thread
     /// that does not block is deferred, so that it does not hold up the fix. It counts as handed off, so the fix does
     /// not hand it off again.
-    pub(crate) fn carried_over(&self, task: &TaskId) -> Self {
+    pub fn carried_over(&self, task: &TaskId) -> Self {
         Self {
             opened_in: 1,
             dialogue: Dialogue::begun(Stance::SeeksChange),
@@ -479,7 +479,7 @@ impl Thread {
     }
 
     /// Returns the thread with the severity of a later packet, if that is worse.
-    pub(crate) fn raised_to(&self, finding: &Finding) -> Self {
+    pub fn raised_to(&self, finding: &Finding) -> Self {
         Self {
             severity: self.severity.min(finding.severity),
             blocking: self.blocking || finding.blocks(),
@@ -515,7 +515,7 @@ impl Dialogue {
 }
 
 /// Returns the words that identify a finding: its title, else its recommendation, else what it expects.
-pub(crate) fn words_of(finding: &Finding) -> Option<&str> {
+pub fn words_of(finding: &Finding) -> Option<&str> {
     [&finding.title, &finding.recommendation, &finding.expected]
         .into_iter()
         .flatten()

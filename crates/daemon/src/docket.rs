@@ -1,7 +1,7 @@
 //! Keeps the files that wait for judgement: picks the next one, gives a file more time, and holds a file back behind
 //! another. The crate `judgement` judges them.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -23,10 +23,9 @@ use workspace::known_deliveries::KnownDeliveries;
 use workspace::operator_alerts::Alerts;
 use workspace::untaken_requests::UntakenRequests;
 
+use crate::batch::{BatchLimits, Goal, OpenBatch};
 use crate::held::HeldMessages;
-
-/// The most messages that are judged and committed together.
-const BATCH_MAX: usize = 256;
+use crate::log_takes::LogTakes;
 
 /// The most messages in memory at once before they are judged.
 const PORTION: usize = 4;
@@ -72,34 +71,8 @@ struct FileWait {
     still: u64,
 }
 
-/// The limits of a batch besides its messages; an agent that writes meanwhile waits for the rest of it.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct BatchLimits {
-    /// The most time spent judging a batch.
-    pub(crate) time: Duration,
-    /// The most files that a batch makes. A refusal takes no time to judge, but makes three.
-    pub(crate) files: usize,
-    /// The bytes of messages and packets that fill a batch, because large files take long to write. A message is large
-    /// if it has half of them, with its packet.
-    pub(crate) bytes: usize,
-    /// True if an outbox that kept a batch busy rests before the next one.
-    pub(crate) has_rests: bool,
-}
-
-impl Default for BatchLimits {
-    fn default() -> Self {
-        Self {
-            time: Duration::MAX,
-            files: usize::MAX,
-            bytes: 4 * 1024 * 1024,
-            has_rests: false,
-        }
-    }
-}
-
-/// The rest of an outbox, as a multiple of the time it kept the daemon busy, if something in it was not accepted or was
-/// large, or more of its files are waiting. Such an agent gets at most a quarter of the daemon; the rest of the time is for
-/// the others.
+/// An outbox rests this many times as long as it kept the daemon busy, if a message of it was refused or large, or more
+/// of its files wait. Such an agent gets at most a quarter of the daemon's time.
 const REST: u32 = 3;
 
 /// The longest rest: a disk that stalls for seconds is not the writer's fault.
@@ -108,82 +81,6 @@ const REST_MAX: Duration = Duration::from_millis(250);
 /// Once a batch holds every file of some outbox, its writer waits only for the commit, so the batch ends after this
 /// fraction of its time.
 const TIME_ONCE_AWAITED: u32 = 4;
-
-/// Decisions that are committed together; drafts and records are in the same order.
-#[derive(Debug, Default)]
-pub(crate) struct OpenBatch {
-    pub(crate) drafts: Vec<EntryDraft>,
-    pub(crate) records: Vec<Record>,
-    /// The numbers of the records whose file may still have a writer.
-    pub(crate) growing: BTreeSet<u64>,
-    /// The number of files that the batch makes or puts away.
-    files: usize,
-    /// True if a writer waits only for this commit.
-    is_awaited: bool,
-    /// The outboxes whose files are in the batch, and whether all of them were accepted and none was large.
-    pub(crate) outboxes: BTreeMap<String, bool>,
-}
-
-impl OpenBatch {
-    pub(crate) fn add(&mut self, draft: EntryDraft, record: Record) {
-        self.files += draft.deliveries.len() + usize::from(draft.original.is_some());
-        self.drafts.push(draft);
-        self.records.push(record);
-    }
-
-    /// The number of the batch's next record, if its first has number `first`.
-    pub(crate) fn next_seq(&self, first: u64) -> u64 {
-        first + self.drafts.len() as u64
-    }
-}
-
-/// The most that the log of a shared ledger takes at once, as far as this host has found out.
-#[derive(Debug)]
-pub(crate) struct LogTakes {
-    /// The most files of a batch.
-    files_max: usize,
-    /// Files whose record alone is too large, and the number of bytes the log takes.
-    too_large: BTreeMap<(String, FileName), usize>,
-}
-
-impl Default for LogTakes {
-    fn default() -> Self {
-        Self {
-            files_max: BATCH_MAX,
-            too_large: BTreeMap::new(),
-        }
-    }
-}
-
-impl LogTakes {
-    /// Notes that the log refused a batch of these files as too large. The next batch has half as many; a file that was
-    /// alone is refused.
-    pub(crate) fn too_large(&mut self, judged: &[(String, FileName)], bytes_max: usize) {
-        match judged {
-            [alone] => drop(self.too_large.insert(alone.clone(), bytes_max)),
-            _ => self.files_max = (judged.len() / 2).max(1),
-        }
-    }
-
-    /// Notes that the log took a batch, so the next one may be twice as large.
-    pub(crate) fn taken(&mut self) {
-        self.files_max = BATCH_MAX.min(self.files_max * 2);
-    }
-
-    fn refuses(&self, found: &OutboxFile) -> Option<usize> {
-        if self.too_large.is_empty() {
-            return None;
-        }
-        let file = (found.agent.clone(), found.file.clone());
-        self.too_large.get(&file).copied()
-    }
-
-    fn forget(&mut self, agent: &str, file: &FileName) {
-        if !self.too_large.is_empty() {
-            self.too_large.remove(&(agent.to_owned(), file.clone()));
-        }
-    }
-}
 
 /// The next step for a file: commit its record, or look again.
 enum NextStep {
@@ -335,7 +232,7 @@ impl Docket {
 
     /// Makes the outboxes of a batch rest, in proportion to the time it took to judge, commit and deliver the batch.
     pub(crate) fn rest(&mut self, outboxes: &BTreeMap<String, bool>, took: Duration, began: u64) {
-        if !self.limits.has_rests {
+        if self.limits.goal == Goal::Throughput {
             return;
         }
         for (agent, is_cheap) in outboxes {

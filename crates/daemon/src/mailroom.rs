@@ -31,7 +31,8 @@ use workspace::error::chain;
 use workspace::operator_alerts::Alerts;
 use workspace::orders;
 
-use crate::docket::{BatchLimits, Docket, OpenBatch, find_agent};
+use crate::batch::{BatchLimits, Goal, OpenBatch};
+use crate::docket::{Docket, find_agent};
 use crate::fairness::Fairness;
 use crate::growing::GrowingOriginals;
 use crate::housekeeping::Housekeeping;
@@ -242,7 +243,7 @@ impl Mailroom {
             time,
             files,
             bytes,
-            has_rests: true,
+            goal: Goal::Latency,
         };
         self.spool.limit_slices(files);
     }
@@ -316,14 +317,14 @@ impl Mailroom {
         let Self { spool, docket, .. } = self;
         docket.intake.pass_over(spool.flooding(docket.limits.files));
         let judged = spool.deliver_while(moment.mono, |view| docket.judge_batch(view, moment));
-        let (before, mut batch) = judged.inspect_err(|_| self.roll_back())?;
-        self.delivered(&before, &mut pass);
+        let (delivered, mut batch) = judged.inspect_err(|_| self.roll_back())?;
+        self.delivered(&delivered, &mut pass);
 
         let outboxes = std::mem::take(&mut batch.outboxes);
         let committed = self.commit_unlogged(batch, moment, &mut pass)?;
-        let delivered = match self.docket.limits.has_rests {
-            true => self.deliver_slice(moment, &mut pass),
-            false => Ok(()),
+        let delivered = match self.docket.limits.goal {
+            Goal::Latency => self.deliver_slice(moment, &mut pass),
+            Goal::Throughput => Ok(()),
         };
         // Recipients wait for the delivery; nobody waits for the log.
         self.log_committed(&committed);

@@ -14,7 +14,7 @@ use workspace::orders::{self, NoOrder};
 use workspace::untaken_requests::Delivered;
 
 use super::{HostChangeError, Mailroom, Pass};
-use crate::docket::OpenBatch;
+use crate::batch::OpenBatch;
 use crate::fairness::DueDeadline;
 use crate::step::{BeforeListing, StepEnd};
 use crate::sweeping::OutboxStep;

@@ -12,7 +12,7 @@ use workspace::clock::Moment;
 use workspace::operator_alerts::{Alert, AlertKind, is_unreadable};
 
 use super::{Mailroom, Pass};
-use crate::docket::OpenBatch;
+use crate::batch::OpenBatch;
 use crate::unknown_sender::ScanContext;
 
 impl Mailroom {

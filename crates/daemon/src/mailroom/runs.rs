@@ -14,7 +14,7 @@ use workspace::clock::Moment;
 use workspace::ledger_end::{self, RECORDS_AT_FIRST};
 
 use super::Mailroom;
-use crate::docket::OpenBatch;
+use crate::batch::OpenBatch;
 
 /// The most names of an outbox that one look for mail reads. A look comes before each start of a command and after its end,
 /// while everybody waits; an agent that keeps more names there delays its own commands alone.

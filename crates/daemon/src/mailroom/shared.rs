@@ -15,7 +15,7 @@ use workspace::index;
 use workspace::operator_alerts::{Alert, AlertKind};
 
 use super::Mailroom;
-use crate::docket::OpenBatch;
+use crate::batch::OpenBatch;
 use crate::shared_ledger::{SharedLedger, SharingState};
 
 /// The reason a change of hosts is not recorded.

@@ -1,4 +1,4 @@
-//! The names of a workspace's directories. The names of mailboxes in the ledger use the same words, and the spool's
+//! The names of a workspace's directories and of its config file. The names of mailboxes in the ledger use the same words, and the spool's
 //! `Layout` joins them to paths. Rooms that are not built on this one, such as those of the validator, spell the few
 //! names they need.
 
@@ -50,6 +50,19 @@ pub const SNAPSHOTS: &str = ".settled/snapshots";
 pub const TORN: &str = ".settled/torn";
 /// The lock file.
 pub const LOCK: &str = ".settled/lock";
+/// The orders of people and runners that the daemon has not recorded yet.
+pub const ORDERS: &str = ".settled/orders";
+/// One folder for each run of an agent's command.
+pub const RUNS: &str = ".settled/runs";
+/// One worktree for each run that has one.
+pub const TREES: &str = ".settled/trees";
+/// One folder for each pair.
+pub const PAIRS: &str = ".settled/pairs";
+/// What this host knows of a shared ledger, and its key.
+pub const HOST: &str = ".settled/host";
+
+/// The config file.
+pub const CONFIG: &str = "settled.toml";
 
 /// Returns the displayed form of an agent's directory, relative to the root: `agents/<agent>/<directory>`.
 pub fn of_agent(agent: &str, directory: &str) -> String {

@@ -46,7 +46,7 @@ pub enum NoPlaces {
 impl Places {
     /// Makes the folder of a pair, if it is missing, and locks it.
     pub(super) fn hold(root: &Path, id: &PairId) -> Result<Self, NoPlaces> {
-        let pairs = Layout::new(root).own().join("pairs");
+        let pairs = Layout::new(root).pairs();
         let at = pairs.join(id.as_str());
         let failed = |source| NoPlaces::Io {
             at: at.clone(),

@@ -212,7 +212,7 @@ fn forget_half(path: &Path) -> io::Result<()> {
 }
 
 fn trees(root: &Path) -> PathBuf {
-    Layout::new(root).own().join("trees")
+    Layout::new(root).trees()
 }
 
 fn told(error: GitError) -> io::Error {

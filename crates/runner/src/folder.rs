@@ -19,6 +19,7 @@ use crate::cgroup::ControlGroup;
 use crate::checkout::{Checkout, Reviewed};
 use crate::program;
 use crate::sandbox::{Sandbox, Walled};
+use crate::shell::quoted;
 use crate::stream::{AgentOutput, OutputFormat, OutputReader};
 use crate::tree::Process;
 use crate::validation::{CommandRun, Validation};
@@ -203,19 +204,15 @@ impl Folder {
     /// in a login shell, which sets its own `PATH`.
     pub fn write_wrapper(&self, root: &Path, agent: &AgentName) -> io::Result<()> {
         let settled = program::settled()?;
-        let quoted = |path: &Path| {
-            let text = path.display().to_string();
-            format!("'{}'", text.replace('\'', r"'\''"))
-        };
         let text = format!(
             "#!/bin/sh\ncase \"$1\" in {COMMANDS}) ;; *)\n  echo \"settled: in a run, expected one of {COMMANDS}\" >&2; \
              exit 5 ;;\nesac\nfor word; do case \"$word\" in --agent|--agent=*|--root|--root=*)\n  \
              echo \"settled: in a run, --agent and --root are given\" >&2; exit 5 ;;\nesac; done\n\
              export SETTLED_ROOT={} SETTLED_AGENT={agent} SETTLED_RUN={} SETTLED_BRIEF={}\nexec {} \"$@\"\n",
-            quoted(root),
+            quoted(root.as_os_str()),
             self.id(),
-            quoted(&self.brief()),
-            quoted(&settled),
+            quoted(self.brief().as_os_str()),
+            quoted(settled.as_os_str()),
         );
         new_file(&self.wrapper(), 0o700)?.write_all(text.as_bytes())
     }
@@ -344,7 +341,7 @@ fn last_bytes(path: &Path, bytes_max: i64) -> Vec<u8> {
 }
 
 fn runs(root: &Path) -> PathBuf {
-    Layout::new(root).own().join("runs")
+    Layout::new(root).runs()
 }
 
 fn new_file(path: &Path, mode: u32) -> io::Result<File> {

@@ -15,6 +15,7 @@ pub mod orphans;
 pub mod program;
 pub mod prompt;
 pub mod sandbox;
+pub mod shell;
 pub mod stream;
 pub mod tree;
 pub mod validation;

@@ -242,7 +242,7 @@ impl Sandbox {
                     walls.hide(&part);
                 }
             }
-            let config = root.join("settled.toml");
+            let config = root.join(dirs::CONFIG);
             if config.is_file() {
                 walls.cover(Path::new("/dev/null"), &config);
             }

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use async_nats::ServerAddr;
+use spool::Layout;
 use spool::log::{Log, LogError};
 use workspace::config::SharedLog;
 use workspace::shell;
@@ -17,9 +18,6 @@ use crate::access::{Access, AccessError, servers, without_password};
 use crate::jetstream::{self, Founded, LedgerName};
 use crate::keys::KeyError;
 use crate::{Git, JetStream};
-
-/// The directory below the daemon's own.
-const DIRECTORY: &str = "host";
 
 /// The stream that all workspaces of a cluster share, after `SETTLED_`.
 const SHARD: &str = "1";
@@ -169,7 +167,7 @@ impl HostDirectory {
     /// The directory of this workspace, which may not exist yet.
     pub fn of(root: &Path) -> HostDirectory {
         HostDirectory {
-            path: root.join(spool::dirs::OWN).join(DIRECTORY),
+            path: Layout::new(root).host(),
             is_joining: false,
         }
     }

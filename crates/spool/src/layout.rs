@@ -187,6 +187,31 @@ impl Layout {
         self.root.join(dirs::AGENTS)
     }
 
+    /// Returns the directory of the orders that the daemon has not recorded yet.
+    pub fn orders(&self) -> PathBuf {
+        self.root.join(dirs::ORDERS)
+    }
+
+    /// Returns the directory of the runs' folders.
+    pub fn runs(&self) -> PathBuf {
+        self.root.join(dirs::RUNS)
+    }
+
+    /// Returns the directory of the runs' worktrees.
+    pub fn trees(&self) -> PathBuf {
+        self.root.join(dirs::TREES)
+    }
+
+    /// Returns the directory of the pairs' folders.
+    pub fn pairs(&self) -> PathBuf {
+        self.root.join(dirs::PAIRS)
+    }
+
+    /// Returns the directory of what this host knows of a shared ledger.
+    pub fn host(&self) -> PathBuf {
+        self.root.join(dirs::HOST)
+    }
+
     /// Returns the daemon's own directory, which also holds the ledger.
     pub fn own(&self) -> PathBuf {
         self.root.join(dirs::OWN)

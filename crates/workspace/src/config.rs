@@ -40,7 +40,7 @@ pub use self::sandbox::SandboxSection;
 pub use self::shared::{OF_AN_AGENT, OF_ONE_HOST, is_same_policy, shared_part};
 
 /// The name of the config file.
-pub const FILE: &str = "settled.toml";
+pub const FILE: &str = spool::dirs::CONFIG;
 
 /// The largest config that is read, in bytes.
 const BYTES_MAX: u64 = 1 << 20;

@@ -26,9 +26,6 @@ pub use self::check::{TEXT_MAX, check, is_fit};
 /// The version of an order's form.
 const VERSION: u32 = 1;
 
-/// The directory for orders in `.settled`.
-const ORDERS: &str = "orders";
-
 /// The directory below it for files that are not orders.
 const UNREADABLE: &str = "unreadable";
 
@@ -103,15 +100,16 @@ impl Order {
 
 /// The path of the directory for orders.
 pub fn directory(root: &Path) -> PathBuf {
-    Layout::new(root).own().join(ORDERS)
+    Layout::new(root).orders()
 }
 
 /// Creates the directory for orders if it is missing, and lets only the owner write there. True if it is new.
 pub fn make(root: &Path) -> io::Result<bool> {
-    let own = Layout::new(root).own();
+    let layout = Layout::new(root);
+    let (own, orders) = (layout.own(), layout.orders());
     made(DirBuilder::new().mode(0o755).create(&own))?;
-    let is_new = made(DirBuilder::new().mode(0o700).create(own.join(ORDERS)))?;
-    for directory in [own.join(ORDERS), own] {
+    let is_new = made(DirBuilder::new().mode(0o700).create(&orders))?;
+    for directory in [orders, own] {
         let data = directory.symlink_metadata()?;
         if !data.is_dir() {
             let what = format!("{} is not a directory", directory.display());

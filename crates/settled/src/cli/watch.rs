@@ -240,8 +240,7 @@ fn unreadable(error: &SpoolError, context: &Context) -> Failure {
 /// The directories in which a change may change what is shown.
 fn shown_directories(root: &Path) -> Vec<PathBuf> {
     let layout = Layout::new(root);
-    let own = layout.own();
-    let mut directories = vec![own.join("ledger"), own, layout.agents()];
+    let mut directories = vec![layout.ledger(), layout.own(), layout.agents()];
     for agent in directory::agents(root).unwrap_or_default() {
         directories.push(layout.outbox(agent.as_str()));
         directories.push(layout.mailbox(&Mailbox::DeadLetter(agent.to_string())));

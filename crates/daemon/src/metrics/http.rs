@@ -2,9 +2,9 @@
 //! main loop left, `/health` reports whether that loop still turns. It implements only as much of HTTP/1.1 as that
 //! needs: one `GET` per connection, of bounded length and time, at most four at once.
 
-use std::io::{self, Read, Write};
-use std::net::{TcpListener, TcpStream};
-use std::os::fd::AsFd;
+use std::io::{self, Read as _, Write as _};
+use std::net::TcpListener;
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::{FileTypeExt as _, PermissionsExt as _};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
@@ -139,18 +139,21 @@ fn answer(door: &Door, shared: &Shared) {
     while !shared.is_over.load(Ordering::Relaxed) {
         // A slow or broken client loses only its own answer.
         let _ = match door {
-            Door::Unix(door) => wait(door, || {
-                door.accept().map(|(stream, _)| unix(stream, shared))
-            }),
-            Door::Tcp(door) => wait(door, || {
-                door.accept().map(|(stream, _)| tcp(stream, shared))
-            }),
+            Door::Unix(door) => answer_one(door, shared, || Ok(door.accept()?.0)),
+            // Once it is connected, a socket of either kind is read, written and limited by the same calls.
+            Door::Tcp(door) => {
+                answer_one(door, shared, || Ok(OwnedFd::from(door.accept()?.0).into()))
+            }
         };
     }
 }
 
-/// Waits at most half a second for a connection, to notice the end; another worker may have taken the connection.
-fn wait(door: &impl AsFd, take: impl FnOnce() -> io::Result<io::Result<()>>) -> io::Result<()> {
+/// Answers one connection. Waits at most half a second for it, to notice the end; another worker may have taken it.
+fn answer_one(
+    door: &impl AsFd,
+    shared: &Shared,
+    accept: impl FnOnce() -> io::Result<UnixStream>,
+) -> io::Result<()> {
     let mut polled = [PollFd::new(door, PollFlags::IN)];
     let half_a_second = Timespec {
         tv_sec: 0,
@@ -159,34 +162,12 @@ fn wait(door: &impl AsFd, take: impl FnOnce() -> io::Result<io::Result<()>>) -> 
     if poll(&mut polled, Some(&half_a_second))? == 0 {
         return Ok(());
     }
-    take()?
+    converse(accept()?, shared)
 }
 
-fn unix(stream: UnixStream, shared: &Shared) -> io::Result<()> {
+fn converse(mut stream: UnixStream, shared: &Shared) -> io::Result<()> {
     stream.set_nonblocking(false)?;
     stream.set_write_timeout(Some(PATIENCE))?;
-    converse(
-        stream,
-        |stream, left| stream.set_read_timeout(Some(left)),
-        shared,
-    )
-}
-
-fn tcp(stream: TcpStream, shared: &Shared) -> io::Result<()> {
-    stream.set_nonblocking(false)?;
-    stream.set_write_timeout(Some(PATIENCE))?;
-    converse(
-        stream,
-        |stream, left| stream.set_read_timeout(Some(left)),
-        shared,
-    )
-}
-
-fn converse<S: Read + Write>(
-    mut stream: S,
-    limit: impl Fn(&S, Duration) -> io::Result<()>,
-    shared: &Shared,
-) -> io::Result<()> {
     let began = shared.clock.passed();
     let mut request = Vec::new();
     while !request.windows(4).any(|end| end == b"\r\n\r\n") && request.len() < REQUEST_MAX {
@@ -194,7 +175,7 @@ fn converse<S: Read + Write>(
         if left.is_zero() {
             return Err(io::ErrorKind::TimedOut.into());
         }
-        limit(&stream, left)?;
+        stream.set_read_timeout(Some(left))?;
         let mut piece = [0; 1024];
         match stream.read(&mut piece)? {
             0 => break,

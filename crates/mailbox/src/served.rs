@@ -103,10 +103,10 @@ pub enum NoDiff {
 
 /// The change under review, from the repository in this directory.
 pub fn change(ask: &Ask, directory: &Path) -> Result<OwnChange, NoDiff> {
-    let said = ask.change.as_ref();
+    let said = ask.brief.change.as_ref();
     let digest = said.and_then(|change| change.diff_digest.clone());
     let base = said.and_then(|change| change.base_sha.as_ref());
-    let (Some(asked), Some(base), Some(head)) = (digest, base, &ask.head) else {
+    let (Some(asked), Some(base), Some(head)) = (digest, base, &ask.brief.head) else {
         return Err(NoDiff::NotSaid);
     };
     let repository = Repository::at(directory);

@@ -38,9 +38,9 @@ impl ShownRequest {
 impl From<&Ask> for ShownRequest {
     fn from(ask: &Ask) -> Self {
         Self {
-            request: ask.request.clone(),
-            pr: ask.pr.clone(),
-            author: ask.author.clone(),
+            request: ask.brief.request.clone(),
+            pr: ask.brief.pr.clone(),
+            author: ask.brief.author.clone(),
         }
     }
 }
@@ -78,14 +78,14 @@ pub fn note_message(root: &Path, me: &AgentName, message: &MailboxEntry) {
 pub fn read_instead(root: &Path, ask: &Ask, brief: Option<&Path>) -> Option<MessageId> {
     let of_run = brief.and_then(|path| read_document(&read(path).ok()?));
     let of_run = of_run.and_then(|brief| ShownRequest::deserialize(&brief).ok());
-    if let Some(shown) = of_run.filter(|shown| shown.is_about(&ask.pr, &ask.author)) {
-        return (shown.request != ask.request).then_some(shown.request);
+    if let Some(shown) = of_run.filter(|shown| shown.is_about(&ask.brief.pr, &ask.brief.author)) {
+        return (shown.request != ask.brief.request).then_some(shown.request);
     }
-    let mut shown = all(root, &ask.reviewer);
-    shown.retain(|(_, _, shown)| shown.is_about(&ask.pr, &ask.author));
+    let mut shown = all(root, &ask.brief.reviewer);
+    shown.retain(|(_, _, shown)| shown.is_about(&ask.brief.pr, &ask.brief.author));
     let has_read = shown
         .iter()
-        .any(|(_, _, shown)| shown.request == ask.request);
+        .any(|(_, _, shown)| shown.request == ask.brief.request);
     let (_, _, last) = shown.into_iter().max_by_key(|(_, written, _)| *written)?;
     (!has_read).then_some(last.request)
 }

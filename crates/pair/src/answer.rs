@@ -156,7 +156,7 @@ fn respond(
         prepared
             .asked
             .as_ref()
-            .is_some_and(|it| *it == (ask.key(), ask.request.clone()))
+            .is_some_and(|it| *it == (ask.key(), ask.brief.request.clone()))
     };
     let Some(ask) = asks.iter().find(shown) else {
         if asks.is_empty() {

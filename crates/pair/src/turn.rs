@@ -169,7 +169,7 @@ impl Driver<'_> {
         let note = given.copy(&self.places.note(role))?;
         let brief = ask.map(|ask| render_document(&ask.whole));
         let brief = brief.as_deref().unwrap_or(NO_BRIEF);
-        let asked = ask.map(|ask| (ask.key(), ask.request.clone()));
+        let asked = ask.map(|ask| (ask.key(), ask.brief.request.clone()));
         Folder::write(&folder.brief(), brief)?;
         Folder::write(&given.brief(), brief)?;
         let words = &self.setup.words;
@@ -229,7 +229,7 @@ impl Driver<'_> {
         let (own, others): (Vec<Ask>, Vec<Ask>) = asks
             .into_iter()
             .partition(|ask| pair.is_some_and(|pair| pair.is_own(&ask.key())));
-        let others = others.into_iter().map(|ask| ask.request);
+        let others = others.into_iter().map(|ask| ask.brief.request);
         Ok((own, others.collect()))
     }
 

@@ -1,6 +1,7 @@
 //! The text of `settled brief`: everything a reviewer needs to answer, and the effect of each answer.
 
-use mailbox::compose::ask::{Ask, OpenThread};
+use judgement::brief::OpenThread;
+use mailbox::compose::ask::Ask;
 use mailbox::compose::omissions;
 use mailbox::said::Said;
 use message_schema::line::escaped;
@@ -10,7 +11,7 @@ use screen::Screen;
 /// Returns the brief as JSON, with the author's words, which the ledger does not keep.
 pub fn in_json(ask: &Ask, said: &Said) -> serde_json::Value {
     let request = said.request.as_ref();
-    let threads = ask.open_threads.iter().map(|open| {
+    let threads = ask.brief.open_threads.iter().map(|open| {
         let words = said.findings.get(open.id.as_str());
         let value = serde_json::json!({
             "said": words,
@@ -41,22 +42,24 @@ fn words(what: &str, text: Option<&String>) -> Vec<String> {
 pub fn text(ask: &Ask, said: &Said, screen: Screen) -> String {
     let mut lines = request(ask, said);
     lines.extend(budget(ask));
-    if !ask.open_threads.is_empty() {
+    if !ask.brief.open_threads.is_empty() {
         lines.push("open threads, one action each:".to_owned());
     }
-    for open in &ask.open_threads {
+    for open in &ask.brief.open_threads {
         lines.extend(open_thread(ask, said, open));
     }
-    for held in &ask.held_threads {
+    for held in &ask.brief.held_threads {
         lines.push(format!("with a person: {}, {}", held.id, held.state));
     }
     lines.extend(
-        ask.look_first
+        ask.brief
+            .look_first
             .iter()
             .map(|file| format!("look first at {file}")),
     );
     lines.extend(
-        ask.validation_commands
+        ask.brief
+            .validation_commands
             .iter()
             .map(|command| format!("an lgtm must record this as pass: {command}")),
     );
@@ -71,13 +74,17 @@ fn request(ask: &Ask, said: &Said) -> Vec<String> {
     let mut lines = vec![format!(
         "{}: {} asks for round {}, the {} of {}{}",
         ask.key(),
-        ask.author,
-        ask.round,
-        ordinal(ask.round_of_generation),
-        ask.rounds_of_generation,
-        if ask.last_round { ", the last" } else { "" }
+        ask.brief.author,
+        ask.brief.round,
+        ordinal(ask.brief.round_of_generation),
+        ask.brief.rounds_of_generation,
+        if ask.brief.last_round {
+            ", the last"
+        } else {
+            ""
+        }
     )];
-    lines.push(format!("  request {}", ask.request));
+    lines.push(format!("  request {}", ask.brief.request));
     let request = said.request.as_ref();
     let branch = request.and_then(|request| request.branch.as_ref());
     let base = request.and_then(|request| request.base.as_ref());
@@ -86,7 +93,7 @@ fn request(ask: &Ask, said: &Said) -> Vec<String> {
     };
     let commits = [
         of("branch", branch.cloned()),
-        of("head", ask.head.as_ref().map(ToString::to_string)),
+        of("head", ask.brief.head.as_ref().map(ToString::to_string)),
         of("base", base.cloned()),
     ];
     lines.extend(Some(commits.concat()).filter(|line| !line.is_empty()));
@@ -99,7 +106,7 @@ fn request(ask: &Ask, said: &Said) -> Vec<String> {
 
 /// The lines about the turns, the seconds and the attempts left.
 fn budget(ask: &Ask) -> Vec<String> {
-    let budget = &ask.budget;
+    let budget = &ask.brief.budget;
     let mut lines = vec![format!(
         "  left: {} turns, {} s after `settled take`, {} attempts",
         budget.turns_left, budget.runtime_s_left, budget.attempts_left
@@ -133,7 +140,7 @@ fn open_thread(ask: &Ask, said: &Said, open: &OpenThread) -> Vec<String> {
         lines.extend(words("    evidence: ", finding.evidence.as_ref()));
     }
     lines.extend(words(
-        &format!("    {}: ", ask.author),
+        &format!("    {}: ", ask.brief.author),
         said.reported(open.id.as_str()).as_ref(),
     ));
     match (ask.feedback_resolves(open), ask.lgtm_resolves(open)) {
@@ -159,13 +166,13 @@ fn legal_actions(ask: &Ask, open: &OpenThread) -> Vec<String> {
         true => format!("    legal: {seeks}"),
         false => format!("    legal: {seeks}; with stance accepts: {accepts}"),
     }];
-    if !open.legal.seeks_change.contains(&Action::Reply) && !ask.last_round {
+    if !open.legal.seeks_change.contains(&Action::Reply) && !ask.brief.last_round {
         lines.push(format!(
             "    {}",
             omissions::illegal(ask, open, Action::Reply)
         ));
     }
-    if !open.blocking && ask.lgtm_possible {
+    if !open.blocking && ask.brief.lgtm_possible {
         lines.push("    in an lgtm also: defer".to_owned());
     }
     lines
@@ -173,8 +180,8 @@ fn legal_actions(ask: &Ask, open: &OpenThread) -> Vec<String> {
 
 /// The lines about the effect of each response.
 fn effects(ask: &Ask) -> Vec<String> {
-    let author = &ask.author;
-    let effects = match (ask.last_round, ask.advised) {
+    let author = &ask.brief.author;
+    let effects = match (ask.brief.last_round, ask.advised) {
         (true, true) => [
             "the last round: reply is not legal".to_owned(),
             format!("feedback: ends the dialogue with {author} and closes the review"),
@@ -191,7 +198,7 @@ fn effects(ask: &Ask) -> Vec<String> {
     };
     let mut lines = Vec::from(effects);
     lines.push("lgtm: approves".to_owned());
-    if !ask.lgtm_possible && !ask.held_threads.is_empty() {
+    if !ask.brief.lgtm_possible && !ask.brief.held_threads.is_empty() {
         lines.push("an lgtm cannot pass: a blocker is with a person".to_owned());
     }
     lines

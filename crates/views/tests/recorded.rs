@@ -15,14 +15,15 @@ use inspect::status::WorkspaceStatus;
 use inspect::status::overview::{ListedReviews, PairRow, Removable, Status};
 use inspect::status::threads::Histories;
 use inspect::{ledger, trace, unjudged};
-use mailbox::compose::ask::{self, HeldThread};
+use judgement::brief::HeldThread;
+use mailbox::compose::ask;
 use mailbox::compose::words_from::WordsFrom;
 use mailbox::mailboxes::{AgentMailboxes, MailboxPlace};
 use mailbox::my_reviews::{self, Move};
 use mailbox::said::Said;
 use message_schema::Report;
 use message_schema::id::{AgentName, MessageId};
-use message_schema::packet::Action;
+use message_schema::packet::{Action, Severity};
 use review::Policy;
 use screen::Screen;
 use spool::Agreement;
@@ -198,7 +199,7 @@ fn an_agent_sees_its_reviews_and_what_is_asked_of_it() {
             }
         }
         for ask in ask::open(root.path(), &me, at(TimeDelta::zero())).expect("a policy") {
-            let said = Said::read(root.path(), &me, &ask.author, &ask.pr);
+            let said = Said::read(root.path(), &me, &ask.brief.author, &ask.brief.pr);
             text += &views::brief::text(&ask, &said, Screen::plain(100));
             text += &format!("{:#}\n", views::brief::in_json(&ask, &said));
         }
@@ -212,16 +213,22 @@ fn a_brief_says_which_thread_takes_no_reply_and_that_a_person_holds_up_an_lgtm()
     let (me, now) = (agent("codex"), at(TimeDelta::zero()));
     let asks = ask::open(root.path(), &me, now).expect("a policy");
     let mut ask = asks.into_iter().next().expect("an open request");
-    ask.last_round = false;
-    ask.open_threads[1].legal.seeks_change.push(Action::Reply);
+    ask.brief.last_round = false;
+    ask.brief.open_threads[1]
+        .legal
+        .seeks_change
+        .to_mut()
+        .push(Action::Reply);
     let mut text = String::new();
     for (lgtm_possible, is_held) in [(true, false), (false, false), (true, true), (false, true)] {
-        ask.lgtm_possible = lgtm_possible;
+        ask.brief.lgtm_possible = lgtm_possible;
         let held = is_held.then(|| HeldThread {
             id: "F-3".parse().expect("an id"),
-            state: "held: vetoed".to_owned(),
+            severity: Severity::P1,
+            title: None,
+            state: "held: vetoed".into(),
         });
-        ask.held_threads = held.into_iter().collect();
+        ask.brief.held_threads = held.into_iter().collect();
         let brief = views::brief::text(&ask, &Said::default(), Screen::plain(WIDTHS[0]));
         text += &format!("--- lgtm possible: {lgtm_possible}, held: {is_held}\n{brief}");
     }

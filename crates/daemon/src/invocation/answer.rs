@@ -160,7 +160,7 @@ pub fn post(
     reviewed: Option<&Reviewed>,
     now: DateTime<Utc>,
 ) -> Result<(), NotPosted> {
-    let me = &ask.reviewer;
+    let me = &ask.brief.reviewer;
     if sent_before::find_named(root, me, id).is_some() {
         return Ok(());
     }
@@ -171,7 +171,7 @@ pub fn post(
     match (sheet, reviewed) {
         (ResponseFile::Word, Some(reviewed)) => name_reviewed(reviewed, &mut draft.body),
         // The author may have left the directory at another commit than it declares.
-        (_, None) if verdict == ResponseKind::Lgtm && ask.head.is_some() && !names_commit => {
+        (_, None) if verdict == ResponseKind::Lgtm && ask.brief.head.is_some() && !names_commit => {
             draft.body.put("unbound", true);
         }
         (ResponseFile::Word | ResponseFile::Structured(_) | ResponseFile::Loose(_), _) => {}

@@ -138,7 +138,9 @@ impl Settling {
                 let agent = self.run.agent();
                 // An answer to a request that was replaced is dropped: its author has not seen the new request.
                 let ask = mailroom.ask(&self.run.review, now);
-                let ask = ask.filter(|it| it.request == self.run.request && it.reviewer == *agent);
+                let ask = ask.filter(|it| {
+                    it.brief.request == self.run.request && it.brief.reviewer == *agent
+                });
                 let Some(ask) = ask else {
                     let why = "no request waits for it now";
                     return self.fail(mailroom, FailureCause::Unreadable, why, now);

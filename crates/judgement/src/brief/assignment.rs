@@ -1,26 +1,28 @@
 //! A review as its reviewer has to answer it: its state, and what the rules allow in a response.
 
+use std::borrow::Cow;
+
 use message_schema::id::FindingId;
 use message_schema::packet::{Action, Stance};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use review::Review;
 use review::{RoundKind, Thread, ThreadState};
 
 /// The legal actions on one thread.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Legal {
     /// With the stance that the author should change something.
-    pub seeks_change: &'static [Action],
+    pub seeks_change: Cow<'static, [Action]>,
     /// With the stance that nothing need change.
-    pub accepts: &'static [Action],
+    pub accepts: Cow<'static, [Action]>,
 }
 
 impl Legal {
     pub(super) fn of(thread: &Thread, round_kind: RoundKind) -> Self {
         Self {
-            seeks_change: thread.legal_actions(Stance::SeeksChange, round_kind),
-            accepts: thread.legal_actions(Stance::Accepts, round_kind),
+            seeks_change: thread.legal_actions(Stance::SeeksChange, round_kind).into(),
+            accepts: thread.legal_actions(Stance::Accepts, round_kind).into(),
         }
     }
 }

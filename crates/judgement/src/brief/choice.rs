@@ -21,12 +21,16 @@ static SCHEMAS: LazyLock<BTreeMap<String, String>> = LazyLock::new(|| {
     let actions = [RESOLVE, NO_REPLY, Action::ALL];
     let legal = actions.iter().flat_map(|seeks_change| {
         actions.map(|accepts| Legal {
-            seeks_change,
-            accepts,
+            seeks_change: (*seeks_change).into(),
+            accepts: accepts.into(),
         })
     });
-    let choices =
-        legal.flat_map(|legal| [true, false].map(|may_defer| Choice { legal, may_defer }));
+    let choices = legal.flat_map(|legal| {
+        [true, false].map(|may_defer| Choice {
+            legal: legal.clone(),
+            may_defer,
+        })
+    });
     choices
         .map(|choice| (choice.name(), choice.schema()))
         .collect()
@@ -50,9 +54,9 @@ impl Choice {
     /// In an lgtm only what the gate lets pass: a blocking thread must be resolved, any other must not stay open. If
     /// the gate only advises, every legal action is allowed.
     pub(super) fn in_lgtm(thread: &Thread, assignment: &Assignment<'_>) -> Self {
-        let both = |actions| Legal {
-            seeks_change: actions,
-            accepts: actions,
+        let both = |actions: &'static [Action]| Legal {
+            seeks_change: actions.into(),
+            accepts: actions.into(),
         };
         let legal = match (assignment.advised, thread.blocking) {
             (true, _) => Legal::of(thread, assignment.round_kind),
@@ -82,7 +86,7 @@ impl Choice {
         let Legal {
             seeks_change,
             accepts,
-        } = self.legal;
+        } = &self.legal;
         let (seeks_change, accepts) = (word(seeks_change), word(accepts));
         let name = if seeks_change == accepts {
             seeks_change.to_owned()
@@ -100,7 +104,7 @@ impl Choice {
         let Legal {
             seeks_change,
             accepts,
-        } = self.legal;
+        } = &self.legal;
         let mut ways = if seeks_change == accepts {
             vec![acts(seeks_change, Stance::ALL)]
         } else {

@@ -10,14 +10,16 @@ mod json;
 mod schema;
 mod wire;
 
+use std::borrow::Cow;
+
 use chrono::{DateTime, TimeDelta, Utc};
 use message_schema::body::CHANGED_FILES_MAX;
 use message_schema::envelope::{Priority, Timestamp};
 use message_schema::id::{
     AgentName, CommitSha, DiffDigest, FindingId, MessageId, PrNumber, Repo, RepoPath,
 };
-use message_schema::packet::{LineRange, Severity, Stance};
-use serde::Serialize;
+use message_schema::packet::{Action, LineRange, Severity, Stance};
+use serde::{Deserialize, Serialize};
 
 pub use answer::{
     Deal, FeedbackAnswer, LgtmAnswer, NewFinding, NitAnswer, NotAResponse, StructuredResponse,
@@ -28,20 +30,20 @@ pub use wire::WireResponse;
 
 use self::assignment::Assignment;
 use review::{
-    Change, Invocation, Policy, ReviewKey, RoundKind, State, Thread, ToldAlert, edited_tests,
-    required_commands,
+    Change, Dialogue, Invocation, Policy, ReviewKey, RoundKind, State, Thread, ToldAlert,
+    edited_tests, required_commands,
 };
 
 /// The version of the brief's format.
 pub const BRIEF_VERSION: u32 = 1;
 
 /// The brief of one request, for its reviewer.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Brief {
     /// The version of this format: 1.
     pub schema_version: u32,
     /// The repository, if the requests name one.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none", default)]
     pub repo: Option<Repo>,
     /// The pull request.
     pub pr: PrNumber,
@@ -62,31 +64,31 @@ pub struct Brief {
     /// True if no round follows: no thread takes a reply, and feedback escalates the review.
     pub last_round: bool,
     /// The commit the round is about, if its author named one. An approval of another commit is refused.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none", default)]
     pub head: Option<CommitSha>,
     /// The turns, seconds and attempts left for the round.
     pub budget: Budget,
     /// True if an lgtm can pass as far as threads are concerned; if not, `held_threads` says why.
     pub lgtm_possible: bool,
     /// The blocking threads that a person holds.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub held_threads: Vec<HeldThread>,
     /// The threads that need exactly one action each.
     pub open_threads: Vec<OpenThread>,
     /// The daemon's changes and limits to the request.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub alerts: Vec<ToldAlert>,
     /// The files that the author says it touched since the last feedback.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub look_first: Vec<RepoPath>,
     /// The change to review, if the request describes it.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none", default)]
     pub change: Option<BriefChange>,
     /// The reasons, besides threads, that no lgtm of this reviewer passes; one sentence each.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub approval_barred: Vec<String>,
     /// The commands that an lgtm must record as passing.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub validation_commands: Vec<String>,
     /// The JSON Schema (2020-12) of the response to this request, as one line of JSON. Written apart from the other
     /// fields, because it is JSON, not text.
@@ -95,57 +97,57 @@ pub struct Brief {
 }
 
 /// The change to review, as the request describes it. The files are the first 200; `settled diff` prints the change.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct BriefChange {
     /// The commit it is based on.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none", default)]
     pub base_sha: Option<CommitSha>,
     /// The digest of the diff from there to `head`, which a response names to show that it read the diff.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none", default)]
     pub diff_digest: Option<DiffDigest>,
     /// The number of files that differ.
     pub count: usize,
     /// The files that differ.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub changed_files: Vec<RepoPath>,
     /// The changed files that are tests by their path or name: a test that changes with the code proves less about it.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub edits_tests: Vec<RepoPath>,
 }
 
 /// The means left for a round when its brief is written.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Budget {
     /// Turns left.
     pub turns_left: u16,
     /// Seconds left of the runtime, or all of it while the request is not taken.
     pub runtime_s_left: u32,
     /// The deadline for the take; left out once the request is taken.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none", default)]
     pub take_by: Option<Timestamp>,
     /// The deadline for the answer; unknown until the request is taken.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none", default)]
     pub answer_by: Option<Timestamp>,
     /// The number of responses that may still be refused for their content before a person has to decide.
     pub attempts_left: u8,
 }
 
 /// A thread on which no response can act.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct HeldThread {
     /// The thread.
     pub id: FindingId,
     /// The finding's severity.
     pub severity: Severity,
     /// A one-line title.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none", default)]
     pub title: Option<String>,
     /// The thread's state with the action that caused it, such as `held (veto)`.
-    pub state: &'static str,
+    pub state: Cow<'static, str>,
 }
 
 /// A thread that needs an action.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct OpenThread {
     /// The thread.
     pub id: FindingId,
@@ -154,13 +156,13 @@ pub struct OpenThread {
     /// True if it blocks approval.
     pub blocking: bool,
     /// A one-line title.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none", default)]
     pub title: Option<String>,
     /// The file it is in.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none", default)]
     pub file: Option<RepoPath>,
     /// The lines it covers.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none", default)]
     pub lines: Option<LineRange>,
     /// The reviewer's last stance.
     pub stance: Stance,
@@ -170,6 +172,38 @@ pub struct OpenThread {
     pub replies: u8,
     /// The legal actions, by the stance taken with them.
     pub legal: Legal,
+}
+
+impl OpenThread {
+    /// The thread, as far as the brief describes it.
+    pub fn thread(&self) -> Thread {
+        let Self {
+            stance,
+            round_count,
+            replies,
+            ..
+        } = *self;
+        Thread {
+            severity: self.severity,
+            blocking: self.blocking,
+            title: self.title.clone(),
+            file: self.file.clone(),
+            lines: self.lines,
+            ..Thread::discussed(Dialogue {
+                stance,
+                round_count,
+                replies,
+            })
+        }
+    }
+
+    /// The legal actions with this stance or, without one, with the last stance.
+    pub fn legal(&self, stance: Option<Stance>) -> &[Action] {
+        match stance.unwrap_or(self.stance) {
+            Stance::SeeksChange => &self.legal.seeks_change,
+            Stance::Accepts => &self.legal.accepts,
+        }
+    }
 }
 
 /// Returns the brief of a review's open request; `None` when none is open.
@@ -186,7 +220,7 @@ pub fn brief(state: &State, policy: &Policy, key: &ReviewKey, now: DateTime<Utc>
         id: id.clone(),
         severity: thread.severity,
         title: thread.title.clone(),
-        state: thread.state.word(),
+        state: thread.state.word().into(),
     });
     let threads = review
         .open_threads()

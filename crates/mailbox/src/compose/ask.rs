@@ -5,16 +5,14 @@ use std::io;
 use std::path::Path;
 
 use chrono::{DateTime, Utc};
-use message_schema::id::{
-    AgentName, CommitSha, DiffDigest, FindingId, MessageId, PrNumber, Repo, RepoPath,
-};
+use judgement::brief::{Brief, OpenThread};
+use message_schema::id::{AgentName, CommitSha, FindingId, PrNumber};
 use message_schema::limit::Rounds;
-use message_schema::packet::{Action, LineRange, Severity, Stance};
 use message_schema::schema::Schema;
 use message_schema::{ReadBody, coerce, parse, read_document};
 use review::{
-    Dialogue, Invocation, Phase, Policy, ReadingState, Review, ReviewKey, RoundKind, Silence,
-    State, Thread, ThreadMode, ToldAlert,
+    Invocation, Phase, Policy, ReadingState, Review, ReviewKey, RoundKind, Silence, State,
+    ThreadMode,
 };
 use serde::Deserialize;
 use serde_json::Value;
@@ -26,152 +24,23 @@ use super::packet::read;
 use super::review_status::ReviewStatuses;
 use crate::served::{self, Served};
 
-/// One open request, in the form in which its reviewer answers it.
-#[derive(Clone, Debug, Deserialize)]
+/// One open request: its brief, and what the ledger and the agent's own notes add to it.
+#[derive(Clone, Debug)]
 pub struct Ask {
-    /// The repository, if the requests name one.
-    #[serde(default)]
-    pub repo: Option<Repo>,
-    /// The pull request.
-    pub pr: PrNumber,
-    /// The agent that asks.
-    pub author: AgentName,
-    /// The agent that reviews.
-    pub reviewer: AgentName,
-    /// The request.
-    pub request: MessageId,
-    /// The round.
-    pub round: u32,
-    /// The round within its generation.
-    pub round_of_generation: u32,
-    /// The number of rounds this generation may take.
-    pub rounds_of_generation: u32,
-    /// True if no round follows.
-    pub last_round: bool,
-    /// The commit of the round, if its author named one.
-    #[serde(default)]
-    pub head: Option<CommitSha>,
-    /// True if the threads allow an lgtm to pass.
-    pub lgtm_possible: bool,
-    /// The budget left in the round.
-    pub budget: Budget,
-    /// The blocking threads that are with a person.
-    #[serde(default)]
-    pub held_threads: Vec<HeldThread>,
-    /// The threads that need an action.
-    pub open_threads: Vec<OpenThread>,
-    /// The change, if the request describes it.
-    #[serde(default)]
-    pub change: Option<AskedChange>,
-    /// Everything the daemon changed or limited about the request.
-    #[serde(default)]
-    pub alerts: Vec<ToldAlert>,
-    /// The files to look at first.
-    #[serde(default)]
-    pub look_first: Vec<String>,
-    /// The commands that an lgtm must record as passing.
-    #[serde(default)]
-    pub validation_commands: Vec<String>,
-    /// The JSON Schema of the response.
-    pub response_schema: Value,
-    /// The files that `settled diff` has printed for the request.
-    #[serde(skip)]
-    pub served: Option<Served>,
+    /// The brief.
+    pub brief: Brief,
     /// The whole brief, as in its file.
-    #[serde(skip)]
     pub whole: Value,
+    /// The files that `settled diff` has printed for the request.
+    pub served: Option<Served>,
     /// The open threads that need no word.
-    #[serde(skip)]
     pub unnamed: ResolvedUnnamed,
     /// True if every action has to be written out.
-    #[serde(skip)]
     pub explicit: bool,
     /// True if the quality gate may only advise.
-    #[serde(skip)]
     pub advised: bool,
     /// The review itself and the policy, if the ledger can be read.
-    #[serde(skip)]
     known: Option<Box<(Review, Policy)>>,
-}
-
-/// The change to read.
-#[derive(Clone, Debug, Deserialize)]
-pub struct AskedChange {
-    /// The commit it is based on.
-    #[serde(default)]
-    pub base_sha: Option<CommitSha>,
-    /// The digest of the diff.
-    #[serde(default)]
-    pub diff_digest: Option<DiffDigest>,
-    /// The number of files that the author lists.
-    #[serde(default)]
-    pub count: usize,
-    /// The first of these files.
-    #[serde(default)]
-    pub changed_files: Vec<RepoPath>,
-}
-
-/// The budget left in a round.
-#[derive(Clone, Debug, Deserialize)]
-pub struct Budget {
-    /// Turns left.
-    pub turns_left: u16,
-    /// Seconds left.
-    pub runtime_s_left: u32,
-    /// The deadline for taking the request.
-    #[serde(default)]
-    pub take_by: Option<String>,
-    /// The deadline for the answer.
-    #[serde(default)]
-    pub answer_by: Option<String>,
-    /// Responses that may still be refused.
-    pub attempts_left: u8,
-}
-
-/// A thread that no response can act on.
-#[derive(Clone, Debug, Deserialize)]
-pub struct HeldThread {
-    /// The thread.
-    pub id: FindingId,
-    /// The thread's state with the action that caused it, such as `held (veto)`.
-    pub state: String,
-}
-
-/// A thread that needs an action.
-#[derive(Clone, Debug, Deserialize)]
-pub struct OpenThread {
-    /// The thread.
-    pub id: FindingId,
-    /// Its severity.
-    pub severity: Severity,
-    /// True if it blocks approval.
-    pub blocking: bool,
-    /// Its title, in one line.
-    #[serde(default)]
-    pub title: Option<String>,
-    /// The file it is in.
-    #[serde(default)]
-    pub file: Option<RepoPath>,
-    /// The lines it covers.
-    #[serde(default)]
-    pub lines: Option<LineRange>,
-    /// The reviewer's last stance.
-    pub stance: Stance,
-    /// The number of times that stance was repeated.
-    pub round_count: u8,
-    /// The number of replies so far.
-    pub replies: u8,
-    /// The actions that are legal now.
-    pub legal: Legal,
-}
-
-/// The legal actions for each stance.
-#[derive(Clone, Debug, Deserialize)]
-pub struct Legal {
-    /// With a stance that the author should change something.
-    pub seeks_change: Vec<Action>,
-    /// With a stance that nothing needs to change.
-    pub accepts: Vec<Action>,
 }
 
 /// The open threads that a response resolves by not naming them. None if that is unknown: then the response must name
@@ -185,9 +54,9 @@ pub struct ResolvedUnnamed {
 }
 
 impl ResolvedUnnamed {
-    fn of(ask: &Ask, policy: &Policy, invocation: &Invocation) -> Self {
+    fn of(brief: &Brief, policy: &Policy, invocation: &Invocation) -> Self {
         let by = |silence: Silence<'_>| {
-            let open = ask.open_threads.iter();
+            let open = brief.open_threads.iter();
             let resolved = open.filter(|open| silence.resolves(&open.id, open.severity));
             resolved.map(|open| open.id.clone()).collect()
         };
@@ -233,12 +102,7 @@ pub fn open(root: &Path, me: &AgentName, now: DateTime<Utc>) -> Result<Vec<Ask>,
         let asks = mine.filter_map(|it| of_review(root, (state, &policy), it, now));
         return Ok(asks.collect());
     }
-    let mut asks = of_files(root, me)?;
-    for ask in &mut asks {
-        ask.served = served::read(root, me, &ask.request);
-        ask.advised = true;
-    }
-    Ok(asks)
+    Ok(of_files(root, me)?)
 }
 
 /// The open request of one review, from a state in memory.
@@ -252,15 +116,15 @@ pub fn of_review(
     let mut whole = serde_json::to_value(&brief).expect("a brief has text keys and plain values");
     whole["response_schema"] =
         serde_json::from_str(&brief.response_schema).expect("a schema of ours is JSON");
-    let ask = Ask::read(whole).expect("a brief of this version");
     let invocation = review.phase.invocation()?;
     Some(Ask {
-        unnamed: ResolvedUnnamed::of(&ask, policy, invocation),
+        unnamed: ResolvedUnnamed::of(&brief, policy, invocation),
         known: Some(Box::new((review.clone(), policy.clone()))),
-        served: served::read(root, &ask.reviewer, &ask.request),
+        served: served::read(root, &brief.reviewer, &brief.request),
         explicit: policy.threads == ThreadMode::Explicit,
         advised: state.is_advised(policy, key, review),
-        ..ask
+        brief,
+        whole,
     })
 }
 
@@ -272,7 +136,7 @@ fn of_files(root: &Path, me: &AgentName) -> io::Result<Vec<Ask>> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
         listed => listed?,
     };
-    let mut newest: BTreeMap<_, ((u32, u64), Ask)> = BTreeMap::new();
+    let mut newest: BTreeMap<_, ((u32, u64), Brief, Value)> = BTreeMap::new();
     for entry in listed {
         let path = entry?.path();
         let name = path
@@ -283,10 +147,12 @@ fn of_files(root: &Path, me: &AgentName) -> io::Result<Vec<Ask>> {
             continue;
         }
         let whole = read(&path).ok().and_then(|bytes| read_document(&bytes));
-        let Some(ask) = whole.and_then(|whole| Ask::read(whole).ok()) else {
+        let Some((brief, whole)) =
+            whole.and_then(|whole| Some((Brief::deserialize(&whole).ok()?, whole)))
+        else {
             continue;
         };
-        if ask.reviewer != *me {
+        if brief.reviewer != *me {
             continue;
         }
         // A later brief of the same round has a number in its name.
@@ -295,16 +161,25 @@ fn of_files(root: &Path, me: &AgentName) -> io::Result<Vec<Ask>> {
             .nth(1)
             .and_then(|number| number.parse().ok())
             .unwrap_or(0);
-        let age = (ask.round, number);
-        let key = (ask.repo.clone(), ask.pr.clone(), ask.author.clone());
-        if newest.get(&key).is_none_or(|(known, _)| *known < age) {
-            newest.insert(key, (age, ask));
+        let age = (brief.round, number);
+        let key = (brief.repo.clone(), brief.pr.clone(), brief.author.clone());
+        if newest.get(&key).is_none_or(|(known, ..)| *known < age) {
+            newest.insert(key, (age, brief, whole));
         }
     }
     let answered = answered(root, me);
-    let asks = newest.into_values().map(|(_, ask)| ask);
-    Ok(asks
-        .filter(|ask| !answered.contains(&(ask.pr.to_canonical(), ask.round)))
+    let is_open = |brief: &Brief| !answered.contains(&(brief.pr.to_canonical(), brief.round));
+    let open = newest.into_values().filter(|(_, brief, _)| is_open(brief));
+    Ok(open
+        .map(|(_, brief, whole)| Ask {
+            served: served::read(root, me, &brief.request),
+            brief,
+            whole,
+            unnamed: ResolvedUnnamed::default(),
+            explicit: false,
+            advised: true,
+            known: None,
+        })
         .collect())
 }
 
@@ -329,11 +204,6 @@ fn answered(root: &Path, me: &AgentName) -> BTreeSet<(PrNumber, u32)> {
 }
 
 impl Ask {
-    fn read(whole: Value) -> serde_json::Result<Self> {
-        let ask = Self::deserialize(&whole)?;
-        Ok(Self { whole, ..ask })
-    }
-
     /// The review and the policy, as the ledger and the config have them; `None` if they cannot be read.
     pub fn known(&self) -> Option<(&Review, &Policy)> {
         self.known
@@ -343,7 +213,8 @@ impl Ask {
 
     /// The open thread with this id.
     pub fn thread(&self, id: &str) -> Option<&OpenThread> {
-        self.open_threads
+        self.brief
+            .open_threads
             .iter()
             .find(|thread| thread.id.as_str() == id)
     }
@@ -360,7 +231,7 @@ impl Ask {
 
     /// The kind of the round.
     pub fn round_kind(&self) -> RoundKind {
-        if self.last_round {
+        if self.brief.last_round {
             RoundKind::Last
         } else {
             RoundKind::Earlier
@@ -370,10 +241,10 @@ impl Ask {
     /// The review's key.
     pub fn key(&self) -> ReviewKey {
         ReviewKey::new(
-            self.repo.as_ref(),
-            &self.pr,
-            self.author.clone(),
-            self.reviewer.clone(),
+            self.brief.repo.as_ref(),
+            &self.brief.pr,
+            self.brief.author.clone(),
+            self.brief.reviewer.clone(),
         )
     }
 
@@ -384,12 +255,13 @@ impl Ask {
             generation: 1,
             rounds: Rounds::default(),
             granted: 0,
-            first_round: self.round + 1 - self.round_of_generation,
-            round: self.round,
+            first_round: self.brief.round + 1 - self.brief.round_of_generation,
+            round: self.brief.round,
             phase: Phase::Awaiting { due: now },
             since: now,
             closed_by: None,
             threads: self
+                .brief
                 .open_threads
                 .iter()
                 .map(|open| (open.id.clone(), open.thread()))
@@ -405,38 +277,6 @@ impl Ask {
             past_requests: Vec::new(),
             reading: ReadingState::default(),
         })
-    }
-}
-
-impl OpenThread {
-    /// The thread, as far as the brief describes it.
-    pub fn thread(&self) -> Thread {
-        let Self {
-            stance,
-            round_count,
-            replies,
-            ..
-        } = *self;
-        Thread {
-            severity: self.severity,
-            blocking: self.blocking,
-            title: self.title.clone(),
-            file: self.file.clone(),
-            lines: self.lines,
-            ..Thread::discussed(Dialogue {
-                stance,
-                round_count,
-                replies,
-            })
-        }
-    }
-
-    /// The legal actions with this stance or, without one, with the last stance.
-    pub fn legal(&self, stance: Option<Stance>) -> &[Action] {
-        match stance.unwrap_or(self.stance) {
-            Stance::SeeksChange => &self.legal.seeks_change,
-            Stance::Accepts => &self.legal.accepts,
-        }
     }
 }
 

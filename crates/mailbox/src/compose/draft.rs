@@ -220,8 +220,10 @@ impl MessageDraft {
         }
         if self.kind.is_terminal_response() {
             let asks = ask::open(root, me, at).ok()?;
-            let mut meant = asks.into_iter().filter(|ask| ask.pr.same_pr(pr));
-            return meant.next().map(|ask| (ask.author, Some(ask.round)));
+            let mut meant = asks.into_iter().filter(|ask| ask.brief.pr.same_pr(pr));
+            return meant
+                .next()
+                .map(|ask| (ask.brief.author, Some(ask.brief.round)));
         }
         let (to, round) = review_status::newest_feedback(root, me, pr)?;
         Some((to, needs_round.then_some(round)))

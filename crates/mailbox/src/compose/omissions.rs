@@ -1,6 +1,7 @@
 //! Finds what a response leaves out before it is written, because the daemon charges an attempt for it: open threads
 //! without a legal action. Also words what the rules find in it for the command line.
 
+use judgement::brief::OpenThread;
 use message_schema::Code;
 use message_schema::envelope::{MessageType, ReviewKind};
 use message_schema::line::escaped;
@@ -10,7 +11,7 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 use validate_message::nearest;
 
-use super::ask::{Ask, OpenThread};
+use super::ask::Ask;
 use super::words_from::WordsFrom;
 
 /// An open thread that a response does not deal with legally.
@@ -221,7 +222,7 @@ fn phrase(ask: &Ask, fault: &Fault) -> (u8, String) {
     let thread = id.map(|id| (id, escaped(id.as_str())));
     match (fault.clause, thread) {
         (Some(Clause::P0 | Clause::Blocking), Some((id, shown))) => {
-            let held = ask.held_threads.iter().find(|held| held.id == *id);
+            let held = ask.brief.held_threads.iter().find(|held| held.id == *id);
             match (held, ask.thread(id.as_str())) {
                 (Some(held), _) => (
                     0,

@@ -7,6 +7,7 @@ mod loose;
 use std::fmt;
 
 use chrono::{DateTime, Utc};
+use judgement::brief::OpenThread;
 use judgement::brief::{
     Deal, NotAResponse, StructuredResponse, TerminalResponse, ThreadAnswer, WireResponse,
 };
@@ -19,7 +20,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use self::loose::Scribe;
-use super::ask::{Ask, OpenThread, ResolvedUnnamed};
+use super::ask::{Ask, ResolvedUnnamed};
 use super::draft::{MessageDraft, PacketGiven};
 use super::message::Fields;
 use super::omissions::{self, Dealt, Omission, ResponseKind};
@@ -115,11 +116,11 @@ impl Response {
     /// The message to the author of the request.
     pub fn draft(self, ask: &Ask, verdict: ResponseKind) -> MessageDraft {
         let mut draft = MessageDraft::new(verdict.message_type());
-        draft.to = vec![ask.author.clone()];
-        draft.pr = Some(ask.pr.clone());
+        draft.to = vec![ask.brief.author.clone()];
+        draft.pr = Some(ask.brief.pr.clone());
         draft
             .envelope
-            .put("parent_message_id", ask.request.as_str());
+            .put("parent_message_id", ask.brief.request.as_str());
         draft.body = self.body;
         draft.packet = self.packet.map_or(PacketGiven::None, PacketGiven::Text);
         draft
@@ -321,6 +322,7 @@ fn named(
     dealt: impl Fn(&OpenThread) -> Dealt,
 ) -> Result<(), Unwritten> {
     let gaps: Vec<Omission> = ask
+        .brief
         .open_threads
         .iter()
         .filter_map(|open| omissions::gap(ask, open, &dealt(open), verdict))

@@ -4,7 +4,8 @@ use std::fs;
 use std::path::Path;
 
 use chrono::TimeDelta;
-use mailbox::compose::ask::{self, Ask, AskedChange};
+use judgement::brief::BriefChange;
+use mailbox::compose::ask::{self, Ask};
 use mailbox::compose::change::{Described, describe};
 use mailbox::compose::draft::MessageDraft;
 use mailbox::compose::message::Fields;
@@ -141,12 +142,13 @@ fn asked(root: &Path, repository: &Path) -> Ask {
     let mut body = fields(&[("branch", "fix")]);
     describe(&mut body, repository);
     let text = |name: &str| body.get(name).and_then(Value::as_str).expect("a text");
-    ask.head = Some(text("declared_head").parse().expect("a commit"));
-    ask.change = Some(AskedChange {
+    ask.brief.head = Some(text("declared_head").parse().expect("a commit"));
+    ask.brief.change = Some(BriefChange {
         base_sha: Some(text("base_sha").parse().expect("a commit")),
         diff_digest: Some(text("diff_digest").parse().expect("a digest")),
         count: 2,
         changed_files: vec!["a.rs".parse().expect("a path")],
+        edits_tests: Vec::new(),
     });
     ask
 }
@@ -155,9 +157,9 @@ fn asked(root: &Path, repository: &Path) -> Ask {
 fn a_reviewer_sees_the_change_of_the_request_or_why_its_checkout_has_another() {
     let root = workspace();
     let repository = repository(&TWO);
-    let found = |edit: &dyn Fn(&mut AskedChange)| {
+    let found = |edit: &dyn Fn(&mut BriefChange)| {
         let mut ask = asked(root.path(), repository.path());
-        edit(ask.change.as_mut().expect("a change"));
+        edit(ask.brief.change.as_mut().expect("a change"));
         served::change(&ask, repository.path())
     };
     for count in [2, 0] {
@@ -246,6 +248,7 @@ fn what_was_printed_is_declared_in_the_response_and_a_long_list_in_its_packet() 
     let sheet = ResponseFile::read("threads: {F-1: resolve, F-2: resolve}\n").expect("a file");
     let mut ask = asked(root.path(), repository.path());
     let digest = ask
+        .brief
         .change
         .as_ref()
         .and_then(|change| change.diff_digest.clone());

@@ -138,15 +138,15 @@ fn what_is_asked_and_what_was_said_is_read_from_the_own_mailboxes() {
                 text,
                 "{name} is asked in {}: {}, round {} ({} of {}, last: {}), lgtm possible: {}",
                 ask.key(),
-                ask.request,
-                ask.round,
-                ask.round_of_generation,
-                ask.rounds_of_generation,
-                ask.last_round,
-                ask.lgtm_possible
+                ask.brief.request,
+                ask.brief.round,
+                ask.brief.round_of_generation,
+                ask.brief.rounds_of_generation,
+                ask.brief.last_round,
+                ask.brief.lgtm_possible
             )
             .expect("memory");
-            let budget = &ask.budget;
+            let budget = &ask.brief.budget;
             writeln!(
                 text,
                 "  {} turns, {} s, {} attempts; fix: {}",
@@ -157,7 +157,7 @@ fn what_is_asked_and_what_was_said_is_read_from_the_own_mailboxes() {
                     .is_some_and(|(review, _)| review.fixes.is_some())
             )
             .expect("memory");
-            for open in &ask.open_threads {
+            for open in &ask.brief.open_threads {
                 let silent = (ask.feedback_resolves(open), ask.lgtm_resolves(open));
                 writeln!(
                     text,
@@ -409,7 +409,7 @@ fn judged(
         response::write(ask, sheet, kind, WordsFrom::default(), None, now)?.draft(ask, kind);
     let posting = Posting {
         root,
-        agent: &ask.reviewer,
+        agent: &ask.brief.reviewer,
         draft: &draft,
         id: &"answer".parse().expect("an id"),
         at: now,
@@ -417,7 +417,7 @@ fn judged(
     };
     match posting.compose().expect("it is valid") {
         Composed::Ready(checked) => {
-            let forecast = Forecast::of(root, &ask.reviewer, &checked, now);
+            let forecast = Forecast::of(root, &ask.brief.reviewer, &checked, now);
             Ok(forecast.told().join("\n"))
         }
         Composed::SentBefore(_) => panic!("the id is new"),

@@ -569,8 +569,8 @@ fn without_the_ledger_the_newest_brief_that_is_not_answered_is_the_request() {
                 told,
                 "{name}: {} {} {}, first round {}, explicit {}, advised {}, {:?}, brief of {}",
                 ask.key(),
-                ask.request,
-                ask.round,
+                ask.brief.request,
+                ask.brief.round,
                 review.first_round,
                 ask.explicit,
                 ask.advised,
@@ -581,7 +581,7 @@ fn without_the_ledger_the_newest_brief_that_is_not_answered_is_the_request() {
             for (id, thread) in &review.threads {
                 writeln!(told, "  {id}: {thread:?}").expect("memory");
             }
-            for open in &ask.open_threads {
+            for open in &ask.brief.open_threads {
                 assert!(!ask.feedback_resolves(open) && !ask.lgtm_resolves(open));
             }
         }

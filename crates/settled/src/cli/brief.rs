@@ -77,12 +77,17 @@ impl RequestArgs {
     }
 
     fn means(&self, ask: &Ask) -> bool {
-        let repo = |named: &Repo| ask.repo.as_ref().is_none_or(|own| own.same_repo(named));
-        self.pr.as_ref().is_none_or(|pr| ask.pr.same_pr(pr))
+        let repo = |named: &Repo| {
+            ask.brief
+                .repo
+                .as_ref()
+                .is_none_or(|own| own.same_repo(named))
+        };
+        self.pr.as_ref().is_none_or(|pr| ask.brief.pr.same_pr(pr))
             && self
                 .author
                 .as_ref()
-                .is_none_or(|author| ask.author == *author)
+                .is_none_or(|author| ask.brief.author == *author)
             && self.repo.as_ref().is_none_or(repo)
     }
 
@@ -117,7 +122,7 @@ impl RequestArgs {
         let has_move = !failure.next.is_empty();
         for ask in other.into_iter().flatten().filter(|_| !has_move) {
             failure.message += &format!("\nopen with you: {}", ask.key());
-            failure = failure.or(context.command(&format!("brief {}", ask.pr)));
+            failure = failure.or(context.command(&format!("brief {}", ask.brief.pr)));
         }
         if failure.next.is_empty() {
             failure = failure.next(context.command("next"));
@@ -131,16 +136,17 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<Exit, Failure> {
     let ask = args.which.ask(context, &me)?;
     shown::note(&me.root, &me.agent, &ShownRequest::from(&ask));
     if args.schema {
-        let schema = serde_json::to_string_pretty(&ask.response_schema).expect("a schema is JSON");
+        let schema =
+            serde_json::to_string_pretty(&ask.whole["response_schema"]).expect("a schema is JSON");
         answer::print(&(schema + "\n"))?;
         return Ok(Exit::Ok);
     }
     let mut answer = CommandOutput::new(ask.whole.clone());
-    for alert in &ask.alerts {
+    for alert in &ask.brief.alerts {
         answer.alert(alert.code.clone(), alert.message.as_str());
     }
-    let pr = &ask.pr;
-    if ask.lgtm_possible {
+    let pr = &ask.brief.pr;
+    if ask.brief.lgtm_possible {
         answer.next(
             context.command(&format!("lgtm {pr}")),
             "approves, if the quality gate passes",
@@ -148,7 +154,7 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<Exit, Failure> {
     }
     // The reader has to fill in words of it, so it is not among the commands that run unchanged.
     let findings = context.command(&format!("feedback {pr} --findings FILE"));
-    let said = Said::read(&me.root, &me.agent, &ask.author, pr);
+    let said = Said::read(&me.root, &me.agent, &ask.brief.author, pr);
     answer.data["said"] = in_json(&ask, &said);
     context.say(&answer, |_| {
         let screen = Screen::of_output();

@@ -71,14 +71,14 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<Exit, Failure> {
         let shown = parts.iter().filter(|part| with_diff && part.has_content);
         note(
             &me,
-            &ask.request,
+            &ask.brief.request,
             &change,
             shown.map(|part| part.path.clone()).collect(),
         )?;
         return Ok(Exit::Ok);
     }
     let printed = print(&parts)?;
-    note(&me, &ask.request, &change, printed)?;
+    note(&me, &ask.brief.request, &change, printed)?;
     Ok(Exit::Ok)
 }
 

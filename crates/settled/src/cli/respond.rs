@@ -235,15 +235,16 @@ fn respond(
             ),
         )
     });
-    let other = name_whole_head(&mut draft.body, ask.head.as_ref());
+    let other = name_whole_head(&mut draft.body, ask.brief.head.as_ref());
     let notes = silent.chain(other).collect();
     posting::post(context, &me, &draft, (&said.way, origin), notes, now)
 }
 
 /// The failure of a response to a request that the reviewer has not read.
 fn unread(context: &Context, ask: &Ask, read: &MessageId) -> Failure {
-    let open = &ask.request;
+    let open = &ask.brief.request;
     let head = ask
+        .brief
         .head
         .as_ref()
         .map_or_else(String::new, |head| format!(" for {head}"));
@@ -252,7 +253,7 @@ fn unread(context: &Context, ask: &Ask, read: &MessageId) -> Failure {
     );
     Failure::plain(Exit::InvalidMessage, message)
         .code(Code::RequestMismatch.as_str())
-        .next(context.command(&format!("brief {}", ask.pr)))
+        .next(context.command(&format!("brief {}", ask.brief.pr)))
 }
 
 /// The reason that nothing was written, with the fix.
@@ -268,7 +269,7 @@ fn unwritten(context: &Context, ask: &Ask, why: &Unwritten) -> Failure {
         code: why.code().map(Code::as_str),
         ..Failure::plain(exit, why.to_string())
     };
-    let next = |verb: &str| context.command(&format!("{verb} {}", ask.pr));
+    let next = |verb: &str| context.command(&format!("{verb} {}", ask.brief.pr));
     match why {
         Unwritten::Gaps(gaps) => failure
             .data(&json!({ "threads": gaps }))

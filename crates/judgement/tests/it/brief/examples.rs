@@ -143,7 +143,7 @@ fn a_blocker_with_a_person_leaves_no_lgtm_and_is_named() {
     assert_eq!(
         (
             asked.brief.held_threads[0].id.as_str(),
-            asked.brief.held_threads[0].state
+            &*asked.brief.held_threads[0].state
         ),
         ("F-001", "held (person)")
     );

@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use judgement::brief::OpenThread;
 use message_schema::body::{Body, Escalation, Examined, Nit, ReviewFeedback, ReviewLgtm};
 use message_schema::id::FindingId;
 use message_schema::packet::{Action, Finding, FindingsPacket, Severity, Status};
@@ -12,7 +13,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use super::{Response, UNPLACED, Unwritten, examined, is_long, named, passes};
-use crate::compose::ask::{Ask, OpenThread};
+use crate::compose::ask::Ask;
 use crate::compose::message::Fields;
 use crate::compose::omissions::{Dealt, Omission, ResponseKind};
 use crate::compose::response_file::{LooseResponse, ThreadAction};
@@ -64,6 +65,7 @@ impl Scribe<'_> {
         }
         let unnamed = self
             .ask
+            .brief
             .open_threads
             .iter()
             .filter(|open| matches!(dealt(open), Dealt::Unnamed));
@@ -99,6 +101,7 @@ impl Scribe<'_> {
             .filter(|id| self.ask.thread(id).is_none());
         let open: Vec<&str> = self
             .ask
+            .brief
             .open_threads
             .iter()
             .map(|open| open.id.as_str())
@@ -221,7 +224,7 @@ impl Scribe<'_> {
             | Dealt::Meaningless(_)
             | Dealt::Overlooked(_) => false,
         };
-        let left = self.ask.open_threads.iter().filter(is_left);
+        let left = self.ask.brief.open_threads.iter().filter(is_left);
         // In the order in which the rule spends the nits.
         let left: BTreeMap<&FindingId, Thread> =
             left.map(|open| (&open.id, open.thread())).collect();
@@ -241,11 +244,18 @@ impl Scribe<'_> {
     fn findings(&self) -> Vec<Map<String, Value>> {
         let mut used: BTreeSet<String> = self
             .ask
+            .brief
             .open_threads
             .iter()
             .map(|open| open.id.to_string())
             .collect();
-        used.extend(self.ask.held_threads.iter().map(|held| held.id.to_string()));
+        used.extend(
+            self.ask
+                .brief
+                .held_threads
+                .iter()
+                .map(|held| held.id.to_string()),
+        );
         let given = self
             .loose
             .findings
@@ -253,7 +263,7 @@ impl Scribe<'_> {
             .filter_map(|finding| finding.get("id").and_then(Value::as_str));
         used.extend(given.map(str::to_owned));
         let mut free = (1_u32..)
-            .map(|n| format!("F-{}-{n:03}", self.ask.round))
+            .map(|n| format!("F-{}-{n:03}", self.ask.brief.round))
             .filter(move |id| !used.contains(id));
         let mut findings = Vec::new();
         for finding in &self.loose.findings {
@@ -278,6 +288,7 @@ impl Scribe<'_> {
         }
         let only_acted = self
             .ask
+            .brief
             .open_threads
             .iter()
             .filter(|open| self.named_again(open).is_none());
@@ -358,6 +369,7 @@ impl Scribe<'_> {
             };
         for open in self
             .ask
+            .brief
             .open_threads
             .iter()
             .filter(|open| matches!(self.dealt(open), Dealt::Deferred))
@@ -392,7 +404,7 @@ impl Scribe<'_> {
                 .or_insert_with(|| free.next().expect("numbers do not end").into());
             nit.entry("tier").or_insert_with(|| "P3".into());
             nit.entry("owner")
-                .or_insert_with(|| self.ask.author.as_str().into());
+                .or_insert_with(|| self.ask.brief.author.as_str().into());
             nit.entry("next_action").or_insert_with(|| LATER.into());
         }
         nits
@@ -402,10 +414,10 @@ impl Scribe<'_> {
         let mut packet = self.loose.header.clone();
         packet
             .entry("reviewer")
-            .or_insert_with(|| self.ask.reviewer.as_str().into());
+            .or_insert_with(|| self.ask.brief.reviewer.as_str().into());
         packet
             .entry("round")
-            .or_insert_with(|| self.ask.round.into());
+            .or_insert_with(|| self.ask.brief.round.into());
         if let Some(head) = &self.loose.validated_head {
             packet.insert("reviewed_sha".to_owned(), head.as_str().into());
         }
@@ -426,7 +438,7 @@ impl Scribe<'_> {
         let mut body = Fields::default();
         match self.verdict {
             ResponseKind::Feedback => {
-                body.put("round", self.ask.round);
+                body.put("round", self.ask.brief.round);
                 body.put("blocking_count", blocking);
                 body.put_given("escalation", self.loose.escalation.clone());
             }
@@ -436,7 +448,7 @@ impl Scribe<'_> {
                     "merge_ready",
                     self.loose.merge_ready.clone().unwrap_or(Value::Bool(true)),
                 );
-                body.put("round", self.ask.round);
+                body.put("round", self.ask.brief.round);
                 body.put_given("nits", (!nits.is_empty()).then(|| json!(nits)));
             }
         }

@@ -20,6 +20,7 @@ mod delivery;
 mod error;
 mod homes;
 mod intake;
+mod join;
 mod layout;
 mod ledger;
 mod lock;
@@ -43,6 +44,7 @@ pub use crate::homes::Homes;
 pub use crate::intake::{
     Body, Intake, OutboxFile, OutboxListing, QUIET_MS, QueueMark, Taken, Unfit,
 };
+pub use crate::join::join;
 pub use crate::layout::{Layout, is_candidate};
 pub use crate::ledger::{TornTail, Verified};
 pub use crate::packet::{PacketRead, check_packet_path};

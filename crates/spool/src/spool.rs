@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use crate::delivery::{Begun, Lanes, Parked, Pass, SyncOutcome};
+use crate::join::join;
 use crate::layout::{self, Layout};
 use crate::ledger::{Ledger, is_gone};
 use crate::lock::LockGuard;
@@ -127,9 +128,7 @@ impl Spool {
                 next,
             });
         }
-        for (index, draft) in drafts.iter().enumerate() {
-            check(draft).map_err(|what| SpoolError::Unfit { index, what })?;
-        }
+        check_all(&drafts)?;
         if drafts.is_empty() {
             return Ok(Vec::new());
         }
@@ -166,9 +165,7 @@ impl Spool {
 
     /// Encodes what `host` decided for the current end, for a log that several hosts share. Commits nothing.
     pub fn propose(&self, drafts: Vec<EntryDraft>, host: &HostName) -> Result<Batch, SpoolError> {
-        for (index, draft) in drafts.iter().enumerate() {
-            check(draft).map_err(|what| SpoolError::Unfit { index, what })?;
-        }
+        check_all(&drafts)?;
         Ok(Batch::write(drafts, self.head(), Some(host)))
     }
 
@@ -373,27 +370,10 @@ impl Spool {
             packets: &self.packets,
             next_seq: self.ledger.next_seq(),
         };
-        let mut work = Some(work);
-        let mut done = || {
-            work.take()
-                .map(|work| work(&view))
-                .expect("there is one judgement a pass")
-        };
-        let both = std::thread::scope(|scope| {
-            let delivering = std::thread::Builder::new()
-                .spawn_scoped(scope, || lanes.pass(view.root, view.judged, now, files_max))
-                .ok()?;
-            let done = done();
-            Some((
-                delivering
-                    .join()
-                    .unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
-                done,
-            ))
-        });
-        // If no thread can start, this one does both, one after the other.
-        let (pass, done) =
-            both.unwrap_or_else(|| (lanes.pass(view.root, view.judged, now, files_max), done()));
+        let (pass, done) = join(
+            || lanes.pass(view.root, view.judged, now, files_max),
+            || work(&view),
+        );
         self.checkpoint_if_due()?;
         Ok((pass, done))
     }
@@ -408,6 +388,14 @@ impl Spool {
             result => result,
         }
     }
+}
+
+/// Fails if one of the drafts cannot be carried out.
+fn check_all(drafts: &[EntryDraft]) -> Result<(), SpoolError> {
+    let mut drafts = drafts.iter().enumerate();
+    drafts.try_for_each(|(index, draft)| {
+        check(draft).map_err(|what| SpoolError::Unfit { index, what })
+    })
 }
 
 /// Fails with the reason if a draft cannot be carried out.

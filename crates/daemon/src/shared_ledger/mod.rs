@@ -7,14 +7,13 @@ mod heartbeats;
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::thread::ScopedJoinHandle;
 
 use chrono::{DateTime, Utc};
 use fleet::{Fleet, FleetRefusal};
 use message_schema::id::AgentName;
 use review::{HostChange, Record, Review, ReviewKey, State};
 use spool::log::{Appended, Head, HostKeys, HostName, Log, LogError, Signed};
-use spool::{Committed, EntryDraft, Homes, Spool, SpoolError};
+use spool::{Committed, EntryDraft, Homes, Spool, SpoolError, join};
 use workspace::clock::Moment;
 use workspace::config;
 use workspace::index;
@@ -320,7 +319,12 @@ impl SharedLedger {
         } = &self.sharing;
         let batch = spool.propose(drafts, host)?;
         let signed = Signed::new(batch, workspace, host.clone(), &**keys);
-        let (noted, appended) = note_while(spool, &signed, || self.append(&signed, moment));
+        // The signature becomes durable while this host waits for the log. The batch itself is mirrored only once the log
+        // has it; a signature without a batch fits no other.
+        let (noted, appended) = join(
+            || spool.note_signatures(std::slice::from_ref(&signed)),
+            || self.append(&signed, moment),
+        );
         appended?;
         if let Some(at) = last.and_then(|at| DateTime::parse_from_rfc3339(&at).ok()) {
             let at = at.to_utc();
@@ -471,27 +475,6 @@ impl SharedLedger {
         let home = agent.and_then(|agent| self.sharing.fleet.home(agent));
         home.is_some_and(|home| home != host)
     }
-}
-
-/// Makes the signature of a batch durable while `append` waits for the log. The batch itself is mirrored only once the log
-/// has it; a signature without a batch fits no other.
-fn note_while<T>(
-    spool: &mut Spool,
-    signed: &Signed,
-    append: impl FnOnce() -> T,
-) -> (Result<(), SpoolError>, T) {
-    let mut note = || spool.note_signatures(std::slice::from_ref(signed));
-    let (noted, appended) = std::thread::scope(|scope| {
-        let noting = std::thread::Builder::new().spawn_scoped(scope, &mut note);
-        let appended = append();
-        let join = |noting: ScopedJoinHandle<'_, _>| {
-            let noted = noting.join();
-            noted.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
-        };
-        (noting.ok().map(join), appended)
-    });
-    // If no thread can start, this one does both, one after the other.
-    (noted.unwrap_or_else(note), appended)
 }
 
 /// The reason a host stops whose key is not the fleet's, and whether it needs a new one to join again.

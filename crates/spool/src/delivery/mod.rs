@@ -32,6 +32,7 @@ pub use self::pass::{Parked, Pass, Placed};
 use self::queue::{Backoff, LaneQueue};
 pub(crate) use self::queue::{LaneItem, items_of};
 use self::slice::Slice;
+use crate::join::join;
 use crate::ledger::read::LedgerPosition;
 use crate::root::{Dir, DirState, OpenRoot};
 use crate::view::JudgedOriginals;
@@ -378,20 +379,10 @@ impl Lanes {
         let waiting: usize = queues.iter().map(|queue| queue.owed()).sum();
         let (touched, pass) = if queues.len() > 1 && waiting >= WORTH_A_THREAD {
             let (mut ours, mut theirs) = halves(queues);
-            let (ours, shared) = std::thread::scope(|scope| {
-                let shared = std::thread::Builder::new()
-                    .spawn_scoped(scope, || turns(&mut theirs, packets_owed))
-                    .ok();
-                (
-                    turns(&mut ours, packets_owed),
-                    shared.map(|shared| shared.join()),
-                )
-            });
-            // If no thread can be started, this one does both halves.
-            let theirs = match shared {
-                Some(done) => done.unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
-                None => turns(&mut theirs, packets_owed),
-            };
+            let (theirs, ours) = join(
+                || turns(&mut theirs, packets_owed),
+                || turns(&mut ours, packets_owed),
+            );
             self.touched.merge(theirs.0);
             (ours.0, ours.1.and(theirs.1))
         } else {

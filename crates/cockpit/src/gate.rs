@@ -43,7 +43,7 @@ pub enum ClauseState {
     /// It is broken, and no approval passes until it is met.
     Broken,
     /// Depends on the response.
-    ToCome,
+    Pending,
 }
 
 impl ClauseState {
@@ -52,7 +52,7 @@ impl ClauseState {
         match self {
             Self::Met => "met",
             Self::Broken => "broken",
-            Self::ToCome => "to_come",
+            Self::Pending => "pending",
         }
     }
 }
@@ -64,20 +64,20 @@ impl GateView {
             let clauses = self.clauses.iter().filter(|clause| clause.is == state);
             clauses.map(|clause| clause.clause).collect()
         };
-        let (broken, to_come) = (of(ClauseState::Broken), of(ClauseState::ToCome));
-        let to_come_text = format!("to come: {}", to_come.join(", "));
-        match (broken.is_empty(), to_come.is_empty()) {
+        let (broken, pending) = (of(ClauseState::Broken), of(ClauseState::Pending));
+        let pending_text = format!("pending: {}", pending.join(", "));
+        match (broken.is_empty(), pending.is_empty()) {
             (true, true) => (ClauseState::Met, "passes: every clause is met".to_owned()),
             (true, false) => (
-                ClauseState::ToCome,
-                format!("does not pass yet; {to_come_text}"),
+                ClauseState::Pending,
+                format!("does not pass yet; {pending_text}"),
             ),
             (false, _) => {
                 let broken = format!("does not pass; broken: {}", broken.join(", "));
-                let more = if to_come.is_empty() {
+                let more = if pending.is_empty() {
                     String::new()
                 } else {
-                    format!("; {to_come_text}")
+                    format!("; {pending_text}")
                 };
                 (ClauseState::Broken, broken + &more)
             }
@@ -181,7 +181,7 @@ fn nits(review: &Review) -> ClauseView {
         return view(clause, ClauseState::Met, "no finding needs a nit");
     }
     let what = format!("the lgtm names {} as a nit or answers it", open.join(", "));
-    view(clause, ClauseState::ToCome, what)
+    view(clause, ClauseState::Pending, what)
 }
 
 fn validation(review: &Review, policy: &Policy) -> ClauseView {
@@ -212,7 +212,7 @@ fn validation(review: &Review, policy: &Policy) -> ClauseView {
     } else {
         format!("to be recorded as passing: {}", missing.join(", "))
     };
-    view(clause, ClauseState::ToCome, what)
+    view(clause, ClauseState::Pending, what)
 }
 
 fn evidence(review: &Review) -> ClauseView {
@@ -235,7 +235,7 @@ fn evidence(review: &Review) -> ClauseView {
         0 => "the request names no files".to_owned(),
         files => format!("{seen} of {files} changed files seen read"),
     };
-    view(clause, ClauseState::ToCome, what)
+    view(clause, ClauseState::Pending, what)
 }
 
 /// The clause about the approver: of another vendor where the policy asks for that, and allowed to approve these files.
@@ -260,10 +260,14 @@ fn approver(
 fn approval(key: &ReviewKey, check: Option<&ApprovalVerdict>) -> ClauseView {
     let mut reviews = check.into_iter().flat_map(|check| &check.reviews);
     match reviews.find(|checked| checked.review == key.to_string()) {
-        None => view("head", ClauseState::ToCome, "no commit is known to approve"),
+        None => view(
+            "head",
+            ClauseState::Pending,
+            "no commit is known to approve",
+        ),
         Some(checked) if checked.passes => view("head", ClauseState::Met, checked.summary.clone()),
         Some(checked) if checked.approved_commit.is_none() => {
-            view("head", ClauseState::ToCome, checked.summary.clone())
+            view("head", ClauseState::Pending, checked.summary.clone())
         }
         Some(checked) => view("head", ClauseState::Broken, checked.summary.clone()),
     }
@@ -301,7 +305,10 @@ mod tests {
             (clause.is, clause.what)
         };
         let clause = |is, what: &str| (is, what.to_owned());
-        let missing = clause(ClauseState::ToCome, "to be recorded as passing: cargo test");
+        let missing = clause(
+            ClauseState::Pending,
+            "to be recorded as passing: cargo test",
+        );
         assert_eq!(
             is("abc1234", 0),
             clause(ClauseState::Met, "recorded as passing")
@@ -315,15 +322,15 @@ mod tests {
     }
 
     #[test]
-    fn the_verdict_names_the_broken_clauses_and_those_to_come() {
-        use ClauseState::{Broken, Met, ToCome};
+    fn the_verdict_names_the_broken_clauses_and_those_pending() {
+        use ClauseState::{Broken, Met, Pending};
         let names = ["p0", "blocking", "nits"];
         for (clauses, state, told) in [
             ([Met, Met, Met], Met, "passes: every clause is met"),
             (
-                [ToCome, Met, ToCome],
-                ToCome,
-                "does not pass yet; to come: p0, nits",
+                [Pending, Met, Pending],
+                Pending,
+                "does not pass yet; pending: p0, nits",
             ),
             (
                 [Broken, Met, Broken],
@@ -331,9 +338,9 @@ mod tests {
                 "does not pass; broken: p0, nits",
             ),
             (
-                [Met, Broken, ToCome],
+                [Met, Broken, Pending],
                 Broken,
-                "does not pass; broken: blocking; to come: nits",
+                "does not pass; broken: blocking; pending: nits",
             ),
         ] {
             let clauses = names.into_iter().zip(clauses);
@@ -349,13 +356,13 @@ mod tests {
 
     #[test]
     fn the_word_of_a_clause_is_that_of_the_json() {
-        for state in [ClauseState::Met, ClauseState::Broken, ClauseState::ToCome] {
+        for state in [ClauseState::Met, ClauseState::Broken, ClauseState::Pending] {
             assert_eq!(json!(state), state.word());
         }
     }
 
     #[test]
-    fn an_approval_of_another_commit_breaks_the_gate_and_a_missing_one_is_to_come() {
+    fn an_approval_of_another_commit_breaks_the_gate_and_a_missing_one_is_pending() {
         let whole = |digit: &str| digit.repeat(40);
         let approved = |commit: &str| {
             json!({"approved": {
@@ -366,7 +373,7 @@ mod tests {
         for (phase, is) in [
             (approved("a"), ClauseState::Met),
             (approved("b"), ClauseState::Broken),
-            (fixing, ClauseState::ToCome),
+            (fixing, ClauseState::Pending),
         ] {
             // The first one approves another commit, so it must not count as the second.
             let reviews = [("claude", approved("c")), ("codex", phase)].map(|(reviewer, phase)| {
@@ -392,7 +399,11 @@ mod tests {
             let summary = verdict.reviews[1].summary.clone();
             assert_eq!(clause, view("head", is, summary));
         }
-        let unknown = view("head", ClauseState::ToCome, "no commit is known to approve");
+        let unknown = view(
+            "head",
+            ClauseState::Pending,
+            "no commit is known to approve",
+        );
         let key = json!({"pr": "1", "author": "gemini", "reviewer": "codex"});
         let key: ReviewKey = serde_json::from_value(key).expect("a key");
         assert_eq!(approval(&key, None), unknown);

@@ -262,7 +262,7 @@ fn stops(events: &[TimelineEvent], now: Option<&Phase>) -> Vec<RoundStop> {
             Some(_) | None => stops.push(stop),
         }
     }
-    let to_come: &[&'static str] = match now {
+    let pending: &[&'static str] = match now {
         Some(Phase::Awaiting { .. }) => &["request", "taken", "lgtm"],
         Some(Phase::Reviewing(open)) if open.taken_at.is_none() => &["taken", "lgtm"],
         Some(Phase::Reviewing(_)) => &["lgtm"],
@@ -271,7 +271,7 @@ fn stops(events: &[TimelineEvent], now: Option<&Phase>) -> Vec<RoundStop> {
         Some(Phase::Escalated(_)) => &["decision"],
         Some(Phase::Approved(_) | Phase::Closed(_)) | None => &[],
     };
-    stops.extend(to_come.iter().map(|stop| RoundStop {
+    stops.extend(pending.iter().map(|stop| RoundStop {
         stop,
         at: None,
         threads: 0,

@@ -141,7 +141,7 @@ fn a_run_on_no_known_commit_leaves_the_gate_as_it_was() {
         let clauses = detail["gate"]["clauses"].as_array().expect("clauses");
         let mut clauses = clauses.iter();
         let clause = clauses.find(|clause| clause["clause"] == "validation");
-        let expected = json!({"clause": "validation", "is": "to_come", "what": what});
+        let expected = json!({"clause": "validation", "is": "pending", "what": what});
         assert_eq!(clause, Some(&expected), "{records}");
     }
 }

@@ -159,7 +159,7 @@ fn of_stop(stop: &RoundStop) -> Markup {
             @if stop.threads > 0 { " (" (plural(stop.threads, "thread", "threads")) ")" }
             @match stop.at {
                 Some(at) => { " " (instant(at)) }
-                None => " to come",
+                None => " pending",
             }
         }
     }
@@ -237,7 +237,7 @@ fn sign(state: ClauseState) -> &'static str {
     match state {
         ClauseState::Met => "✓",
         ClauseState::Broken => "✕",
-        ClauseState::ToCome => "–",
+        ClauseState::Pending => "–",
     }
 }
 

@@ -164,7 +164,7 @@ fn gate(detail: &ReviewDetail, width: usize) -> Vec<Pieces> {
     let look = |state| match state {
         ClauseState::Met => (Ink::Well, "✓"),
         ClauseState::Broken => (Ink::Alarm, "✗"),
-        ClauseState::ToCome => (Ink::Care, "…"),
+        ClauseState::Pending => (Ink::Care, "…"),
     };
     let (state, verdict) = detail.gate.verdict();
     let (ink, mark) = look(state);

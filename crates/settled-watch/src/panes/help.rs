@@ -26,7 +26,7 @@ pub(crate) fn lines(width: usize) -> Vec<Pieces> {
             "■ ▲ ● ◆",
             "the operator, a person, an author, a reviewer must move",
         ),
-        ("✓ ✗ …", "met or done, broken or blocking, to come"),
+        ("✓ ✗ …", "met or done, broken or blocking, pending"),
     ];
     let lines = |(key, what): (&str, &str)| -> Vec<Pieces> {
         let lines = wrapped(what, width.saturating_sub(19), 4)

@@ -61,7 +61,7 @@ pub(super) enum RawContent {
     Unfit(spool::Unfit),
     /// A file that another user owns.
     Foreign,
-    /// A message that finds no room among those of its outbox that wait for a packet.
+    /// A message beyond the limit on messages of one outbox that wait for a packet.
     Overflow,
 }
 
@@ -236,7 +236,7 @@ fn turn(node: &Node, setup: &Setup) -> Parsed<Event> {
 fn failed(node: &Node, setup: &Setup) -> Parsed<Event> {
     let failure = |cause, why: Option<String>| RunFailure {
         cause,
-        why: why.unwrap_or_else(|| "it came to nothing".to_owned()),
+        why: why.unwrap_or_else(|| "the run failed".to_owned()),
         retry_after: None,
         run: None,
     };

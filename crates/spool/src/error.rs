@@ -24,7 +24,7 @@ pub enum SpoolError {
         source: io::Error,
     },
     /// A write or sync failed, and what the disk holds is unknown: the process must end and recover.
-    #[error("cannot {operation} {}, and nobody knows what the disk holds now", disk::path_text::shown(.path))]
+    #[error("cannot {operation} {}, and the state of the disk is unknown", disk::path_text::shown(.path))]
     Fatal {
         /// The failed call, as a verb.
         operation: &'static str,
@@ -118,8 +118,8 @@ pub enum SpoolError {
         /// The failure that stopped it.
         why: String,
     },
-    /// The ledger that several hosts share does not take the batch now. Nothing of it counts, and its messages are
-    /// judged again.
+    /// The ledger that several hosts share does not take the batch now. None of its records count, and the daemon judges
+    /// its messages again.
     #[error("the shared ledger did not take the batch: {why}")]
     NotTaken {
         /// The log's answer.

@@ -109,7 +109,7 @@ pub fn read(said: &AgentOutput, words: &SignalWords) -> AgentAnswer {
 }
 
 /// The reason for JSON with words around it.
-const NOT_ALONE: &str = "its output is not one JSON object alone";
+const NOT_ALONE: &str = "its output must be a single JSON object";
 
 /// True if the text begins with a whole JSON object and continues after it.
 fn has_words_behind(text: &str) -> bool {
@@ -265,15 +265,15 @@ mod tests {
         for (text, why) in [
             (
                 "Here:\n```json\n{}\n```",
-                "its output is not one JSON object alone",
+                "its output must be a single JSON object",
             ),
             (
                 "Done.\n{\"response\": {}}",
-                "its output is not one JSON object alone",
+                "its output must be a single JSON object",
             ),
             (
                 "{\"response\": {}}\nDone.",
-                "its output is not one JSON object alone",
+                "its output must be a single JSON object",
             ),
             ("I like it.", "it ended without a verdict"),
             (

@@ -18,8 +18,9 @@ use workspace::config::{AgentSection, CheckoutMode};
 use workspace::error::chain;
 
 /// The reason not to start an agent that must not read some files when it has no tree to leave them out of.
-const NOTHING_LEFT_OUT: &str = "`leave_out` needs a tree of the commit under review, and the request names no commit or `workdir` is \
-                                in no repository; `checkout = \"workdir\"` lets the command read all files of `workdir`";
+const NOTHING_LEFT_OUT: &str = "`leave_out` needs a tree of the commit under review, and there is none: the request names no \
+                                commit, or `workdir` is outside any repository; `checkout = \"workdir\"` lets the command read \
+                                all files of `workdir`";
 
 /// The time limit of each question to git.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -67,7 +68,7 @@ impl PlaceSearch {
         }
     }
 
-    /// Returns what the search found, and begins another one if none asks this. `None` while it is not over.
+    /// Returns the place once the search for this question has ended, and starts a search if there is none.
     pub(super) fn found(
         searches: &mut BTreeMap<ReviewKey, Self>,
         key: &ReviewKey,

@@ -11,7 +11,7 @@ use super::{bodies, send};
 /// All commands on one screen.
 pub(super) const OVERVIEW: &str = "\
 Settled checks the review messages that agents write, delivers each one once,
-and ends every review: approved, closed, or with a person.
+and ends every review: approved, closed, or escalated to a person.
 
 Usage: settled [--root DIR] [--agent NAME] [--json] [COMMAND]
 Agents:

@@ -131,12 +131,15 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<Exit, Failure> {
                 answer.next(command, why);
             }
             context.say(&answer, |view| {
-                format!("nothing will come: it is your move\n{}", view.text(args))
+                format!(
+                    "no message will arrive: it is your move\n{}",
+                    view.text(args)
+                )
             })?;
             Ok(Exit::ActionRequired)
         }
         Some(WaitEnd::Refused(file)) => {
-            let message = format!("it was refused: {}", file.display());
+            let message = format!("the daemon refused your message: {}", file.display());
             Err(Failure::plain(Exit::InvalidMessage, message)
                 .next(format!("cat {}", quoted(file.as_os_str()))))
         }

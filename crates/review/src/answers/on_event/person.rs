@@ -66,7 +66,7 @@ fn reopen(
 ) -> Result<ReviewStep, Declined> {
     if !review.phase.is_final() {
         let why = format!(
-            "the review {key} is {} and needs no reopening",
+            "the review {key} is {}; only a finished review can be reopened",
             review.phase.word()
         );
         return Err(Declined::new(Code::DecisionInvalid, why));

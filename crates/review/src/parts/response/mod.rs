@@ -301,13 +301,13 @@ impl<'a> Sheet<'a> {
             NewBlockers::Any => None,
             NewBlockers::OutsideTask => (!self.blocks_a_fix(thread)).then_some(Late::InTask),
             NewBlockers::InTouched(touched) => {
-                let lies_in_touched = finding
+                let is_in_touched = finding
                     .file
                     .as_ref()
                     .is_some_and(|file| touched.iter().any(|files| files.contains(file)));
                 let is_late = thread.blocking
                     && thread.severity != Severity::P0
-                    && !lies_in_touched
+                    && !is_in_touched
                     && finding.introduced_by.is_none();
                 is_late.then_some(Late::OutsideTouched)
             }

@@ -71,8 +71,8 @@ struct FileWait {
     still: u64,
 }
 
-/// An outbox rests this many times as long as it kept the daemon busy, if a message of it was refused or large, or more
-/// of its files wait. Such an agent gets at most a quarter of the daemon's time.
+/// An outbox with a refused or large message, or with more files waiting, rests this many times as long as it kept the
+/// daemon busy. Such an agent gets at most a quarter of the daemon's time; the others get the rest.
 const REST: u32 = 3;
 
 /// The longest rest: a disk that stalls for seconds is not the writer's fault.

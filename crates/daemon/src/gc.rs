@@ -59,7 +59,7 @@ fn before(now: DateTime<Utc>, days: u64) -> Option<Cutoff> {
 }
 
 impl Sweep {
-    /// Adds up one count over all shelves.
+    /// Sums one count over all folders.
     pub fn sum(&self, of: impl Fn(&FolderReport) -> Count) -> Count {
         self.shelves
             .iter()

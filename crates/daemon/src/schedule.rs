@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 pub(crate) enum Duty {
     /// Takes the hints of throttled directories, which do not wake the daemon.
     Hints,
-    /// Lists every outbox, whatever the watcher says.
+    /// Lists every outbox, with or without events.
     Sweep,
     /// Judges, commits and delivers, keeps deadlines, and tends the commands of agents.
     Pass,

@@ -25,7 +25,7 @@ const LISTING_LOOKS: usize = 1_024;
 const REST: Duration = Duration::from_secs(10);
 const REST_MAX: Duration = Duration::from_secs(80);
 
-/// Said of an outbox that cannot be listed.
+/// The log line for an outbox that cannot be listed.
 const NOT_LISTED: &str = "cannot list an outbox; will retry";
 
 /// The sweeps through all outboxes.

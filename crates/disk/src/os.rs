@@ -18,7 +18,7 @@ pub struct Os;
 /// Follows no link at the end of a path, and no program that we start inherits the file.
 const OURS: OFlags = OFlags::CLOEXEC.union(OFlags::NOFOLLOW);
 
-/// Waits for nobody at the other end of a pipe, and takes over no terminal.
+/// Opens without blocking on a pipe and without acquiring a controlling terminal.
 const AT_ONCE: OFlags = OFlags::NONBLOCK.union(OFlags::NOCTTY);
 
 const FILE_MODE: Mode = Mode::from_raw_mode(0o644);

@@ -137,7 +137,7 @@ fn fitted(body: String, whole: &str) -> String {
         + &rest
 }
 
-/// Makes foreign text safe inside a line: at most `chars_max` characters that cannot break out of it.
+/// Cuts another agent's text to `chars_max` characters and replaces those that could break out of the line.
 fn one_line(text: &str, chars_max: usize) -> String {
     let shown = |c: char| if line::is_trap(c) { ' ' } else { c };
     text.chars().map(shown).take(chars_max).collect()

@@ -73,7 +73,7 @@ pub fn follows(
         }
         Record::Event(record) => event(judge, then, record).into(),
     };
-    // Most are equal, and a plain comparison is much faster.
+    // Most records are equal, and comparing them directly is much faster.
     if *then == now || comparable(then) == comparable(&now) {
         Ok(read)
     } else {

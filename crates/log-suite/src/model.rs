@@ -101,7 +101,7 @@ impl Shared {
         }
     }
 
-    /// Changes the weather, for example to let everybody catch up.
+    /// Changes the simulated faults, for example to let every host catch up.
     pub fn set_weather(&self, weather: Weather) {
         self.state().weather = weather;
     }

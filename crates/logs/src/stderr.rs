@@ -20,7 +20,8 @@ static IS_CUT: AtomicBool = AtomicBool::new(false);
 const PAGE: usize = 4096;
 
 /// Writes whole lines. A line that finds no room in the pipe is lost, as is the rest of a line above one page, and the
-/// next line that is written comes after a count of the lost ones. Callers ignore errors: a log ends no daemon.
+/// next line that is written comes after a count of the lost ones. Callers ignore errors, because a failing log must not
+/// stop the daemon.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Log {
     form: LogFormat,

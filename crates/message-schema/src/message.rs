@@ -52,7 +52,7 @@ pub fn parse(bytes: &[u8]) -> Result<Message, Malformed> {
 /// comment or a body continues for us and is a field for the other reader: the message would be judged as one thing and
 /// read as another.
 fn other_line_break(bytes: &[u8]) -> Option<Malformed> {
-    // Nearly every message is, and this is the faster search.
+    // Nearly every message is ASCII, and this check is faster than the search.
     if bytes.is_ascii() {
         return None;
     }

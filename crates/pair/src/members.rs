@@ -29,7 +29,7 @@ pub(super) fn find(root: &Path, named: Option<&PairId>) -> Result<(PairId, PairS
     }
 }
 
-/// Fails if a signal word can be taken for another one, or if the commands of the agents are not ours to run.
+/// Fails if two signal words can be confused, or if we may not run the agents' commands.
 pub(super) fn check(root: &Path, config: &Config, setup: &PairSetup) -> Result<(), PairError> {
     words(&setup.words)?;
     for member in setup.members() {

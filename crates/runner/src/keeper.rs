@@ -325,7 +325,7 @@ fn see_through(
     RunEnd { how, said }
 }
 
-/// The time that what is left of a run has to end.
+/// Returns the grace period for processes that a run left behind.
 fn grace(how: &ExitReason) -> Duration {
     match how {
         ExitReason::Ended => GRACE,

@@ -7,7 +7,7 @@ use crate::cgroup::ControlGroup;
 use crate::folder::Folder;
 use crate::tree::{self, Process};
 
-/// The time a keeper that lost its daemon has to end its agent by itself.
+/// The time that a keeper without a daemon may take to end its agent.
 const GRACE: Duration = Duration::from_secs(6);
 
 /// Ends every process of a run: those in its folder and those with the run's name in their environment.

@@ -272,7 +272,7 @@ fn missing(expected: &[Expected], got: &[&str]) -> Vec<Mismatch> {
         .collect()
 }
 
-/// A line meets an expectation if it begins with it, word for word.
+/// True if the expectation is a prefix of the line that ends with a whole word.
 fn holds(expected: &str, line: &str) -> bool {
     let rest = line.strip_prefix(expected);
     rest.is_some_and(|rest| rest.is_empty() || rest.starts_with([' ', ':', ',']))

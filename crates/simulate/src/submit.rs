@@ -83,7 +83,7 @@ pub(super) fn by_itself(text: &[u8]) -> Vec<Fact> {
     verdict.into_iter().chain(told).collect()
 }
 
-/// Refuses a message that finds no room among those of its outbox that wait for a packet.
+/// Refuses a message beyond the limit on messages of one outbox that wait for a packet.
 pub(super) fn overflow(
     judge: Judge<'_>,
     outbox: &AgentName,

@@ -34,7 +34,7 @@ impl Writer {
         }
     }
 
-    /// Writes a field with a text of ours that needs no quotes.
+    /// Writes a field with a fixed text that needs no quotes.
     pub(super) fn plain(&mut self, key: &str, text: &str) {
         self.push("", &format!("{key}: {text}"));
     }

@@ -1,5 +1,5 @@
-//! Rows that are found by their keys in files that nobody reads as a whole, and the digest that covers their bytes. The
-//! writer of the files decides their purpose, their names and their removal.
+//! Looks up rows by key without reading the whole file, and checks every byte that it reads against a digest. The writer
+//! of the files decides their purpose, their names and their removal.
 
 mod digest;
 mod layer;

@@ -13,7 +13,7 @@ const MARK: &str = "# Written by `validate-message install-hook`; `--uninstall` 
 /// The hooks that git runs before a commit, and before the commit of a merge without conflicts.
 const HOOKS: [&str; 2] = ["pre-commit", "pre-merge-commit"];
 
-/// Where to install the hook, or whether to remove it.
+/// Options for installing or removing the hook.
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// Remove the hook

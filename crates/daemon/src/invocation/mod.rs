@@ -42,7 +42,7 @@ use crate::mailroom::Mailroom;
 
 pub use self::run::Run;
 
-/// The time between two looks at such mail, in milliseconds.
+/// The pause between two checks of a run that is ending or waits for its agent's mail, in milliseconds.
 const LOOK_MS: u64 = 100;
 
 /// The commands of one daemon.

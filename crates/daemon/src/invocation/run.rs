@@ -15,7 +15,7 @@ pub(super) const MAIL_MS: u64 = 8_000;
 /// A started command and its request.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Run {
-    /// The version of the form: 1.
+    /// The format version of this file: 1.
     pub schema_version: u32,
     /// Its id, which is the folder's name.
     pub id: String,

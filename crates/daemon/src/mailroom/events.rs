@@ -23,7 +23,7 @@ use workspace::error::chain;
 /// The most orders that are committed together.
 const BATCH_MAX: usize = 64;
 
-/// The files in the directory of orders that a pass found to be none: one line of the log for any number of them.
+/// Collects the files that are not orders, so that a pass logs them in one line.
 #[derive(Default)]
 struct Unfit {
     moved: UnfitFiles,
@@ -31,7 +31,7 @@ struct Unfit {
     stuck: UnfitFiles,
 }
 
-/// How many files there are, and the first one with the reason why it is not an order.
+/// Counts the files and keeps the first one, with the reason it is not an order.
 #[derive(Default)]
 struct UnfitFiles {
     count: usize,
@@ -66,7 +66,7 @@ impl UnfitFiles {
 }
 
 impl Mailroom {
-    /// Lists the directory of orders, then the outboxes; returns the orders before which nothing can be found any more.
+    /// Lists the directory of orders, then the outboxes; returns the orders whose earlier files have all been listed.
     pub(super) fn find_orders(
         &mut self,
         moment: Moment,

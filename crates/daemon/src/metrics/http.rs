@@ -223,7 +223,7 @@ fn response(request: &[u8], shared: &Shared) -> String {
 
 const PLAIN: &str = "text/plain; charset=utf-8";
 
-/// Judges a loop that last turned this many milliseconds ago.
+/// Returns the health response for a loop that last completed a turn this many milliseconds ago.
 fn health(ago: u64) -> (&'static str, &'static str, String) {
     if ago <= HANGS_MS {
         ("200 OK", PLAIN, "ok\n".to_owned())

@@ -23,7 +23,7 @@ const SPARE: i32 = 18;
 /// The most files open at once, without those that the process was started with.
 const FILES: i32 = SERVING + PASS + SNAPSHOT + SPARE;
 
-/// Said if there is no room for them.
+/// The error when the limit is too low.
 #[derive(Debug, thiserror::Error)]
 #[error("the limit on open files is too low, expected at least {needed} (`ulimit -n {needed}`)")]
 struct TooFewFiles {

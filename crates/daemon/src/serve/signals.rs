@@ -25,7 +25,7 @@ pub(super) struct Signals {
     is_at_terminal: bool,
     /// Wakes the daemon at the end of standard input, if that ends the daemon.
     input: Arc<Notify>,
-    /// Set by whatever ends the daemon, for the recovery, which waits for nothing.
+    /// Set when the daemon has to stop; the recovery checks it, because it does not wait for signals.
     stops: Arc<AtomicBool>,
 }
 

@@ -79,7 +79,7 @@ impl HostContext {
             let _ = answer::write(&mut std::io::stdout(), &answer::failure(failure));
         }
         let text = answer::complaint("settled host", failure);
-        // If standard error is closed too, nothing is left to do.
+        // If standard error is closed as well, there is nowhere to report it.
         let _ = std::io::stderr().write_all(text.as_bytes());
     }
 }

@@ -117,7 +117,7 @@ fn failed(path: &Path, error: &std::io::Error) -> Failure {
     Failure::plain(Exit::Failed, format!("{}: {error}", path.display()))
 }
 
-/// The text that the file should have; none if it is up to date.
+/// Returns the new text of the file; `None` if it is up to date.
 fn outdated(path: &Path, block: Option<&str>) -> Result<Option<String>, Failure> {
     let failed = |error: &std::io::Error| failed(path, error);
     let mut before = String::new();

@@ -115,7 +115,7 @@ fn announce(program: Program, moment: Moment, context: &Context) -> Exit {
         .me()
         .and_then(|me| waiting(&me))
         .unwrap_or_else(|failure| {
-            // If standard error is closed too, nothing is left to do.
+            // If standard error is closed as well, there is nowhere to report it.
             let _ = writeln!(std::io::stderr(), "settled: {}", escaped(&failure.message));
             (Vec::new(), 0)
         });

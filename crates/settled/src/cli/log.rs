@@ -92,7 +92,7 @@ impl LogPrinter {
 fn show(args: &Args, root: &Path, shown: &LogPrinter) -> Result<(), Failure> {
     let failed = |error: &(dyn std::error::Error + 'static)| Failure::new(Exit::Failed, error);
     let last = args.last.or(args.follow.then_some(BEFORE_FOLLOWING));
-    // Before the first look, so that nothing comes in between unheard.
+    // Watch before the first read, so that no record is missed.
     let mut wakeup = args
         .follow
         .then(|| Wakeup::at(&[&Layout::new(root).ledger()]));

@@ -72,7 +72,7 @@ pub(crate) struct Doubts {
     pub(crate) new_boot: bool,
 }
 
-/// Notes work of an earlier process in a lane that may not be durable.
+/// Marks a file that an earlier process delivered in a lane and may not have synced.
 fn touch(touched: &mut Touched, lane: &Lane, item: &LaneItem) {
     let (dir, file) = match lane {
         Lane::Mailbox(_) | Lane::Pulls => {

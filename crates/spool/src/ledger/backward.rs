@@ -253,7 +253,7 @@ pub(crate) mod tests {
         let backward = Backward::new(&Os, &layout, &dir).expect("segments");
         let before = backward.before_last_batch().expect("a position");
         assert_eq!(before, places[5]);
-        // A record of the last segment is found itself; the reading to an earlier one begins a segment before its own.
+        // In the last segment this finds the record itself; for an earlier record, reading starts one segment before it.
         for (seq, from) in [(8, 7), (7, 7), (6, 6), (5, 5), (4, 3), (3, 0), (0, 0)] {
             let found = backward.at_or_before(seq).expect("a position");
             assert_eq!(found, places[from], "record {seq}");

@@ -289,7 +289,7 @@ pub(super) fn below(at: &[Step], key: &str) -> Path {
     path
 }
 
-/// Describes a value in the words of a sentence.
+/// Describes a value so that it fits into a sentence.
 fn told(node: &Node, shape: Option<&Shape>) -> String {
     let letters = node.scalar().map(|scalar| match shape {
         Some(shape) => shape.trimmed(scalar),

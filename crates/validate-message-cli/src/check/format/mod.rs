@@ -18,7 +18,7 @@ use clap::ValueEnum;
 
 use super::verdict::{Note, Totals, Verdict};
 
-/// How verdicts are printed.
+/// The output format of verdicts.
 #[derive(Clone, Copy, ValueEnum)]
 pub(crate) enum Format {
     /// For people: each violation with its source lines
@@ -37,7 +37,7 @@ pub(crate) enum Format {
     Junit,
 }
 
-/// When colours are used.
+/// The values of `--color`.
 #[derive(Clone, Copy, ValueEnum)]
 pub(crate) enum ColorWhen {
     Auto,

@@ -7,7 +7,7 @@ use ratatui::layout::Rect;
 use ratatui::style::Modifier;
 
 use crate::app::{App, Filter, Pane};
-use crate::ink::{Ink, Pieces, shown, wrapped};
+use crate::ink::{Ink, Pieces, counted, shown, wrapped};
 use crate::panes::{agents, detail, help, history, list, problems};
 
 /// The smallest width and height that hold both the list and a pane.
@@ -135,13 +135,6 @@ fn head(app: &App, width: usize) -> Vec<Pieces> {
         Some(false) => (Ink::Alarm, "✗ NO DAEMON SERVES".to_owned()),
         None => (Ink::Care, "? daemon cannot be seen".to_owned()),
     };
-    let plural = |count: usize, one: &str| {
-        if count == 1 {
-            format!("1 {one}")
-        } else {
-            format!("{count} {one}s")
-        }
-    };
     let waits = if needs == 1 { "waits" } else { "wait" };
     let mut line = vec![
         (
@@ -152,7 +145,7 @@ fn head(app: &App, width: usize) -> Vec<Pieces> {
             Ink::Plain,
             format!(
                 "  {}, {needs} {waits} for somebody  ",
-                plural(reviews, "review")
+                counted(reviews, "review")
             ),
         ),
         serving,

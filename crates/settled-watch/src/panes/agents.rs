@@ -5,7 +5,7 @@ use inspect::status::hosts::HostRow;
 
 use super::time::clock;
 use crate::app::App;
-use crate::ink::{Ink, Pieces, padded, shown};
+use crate::ink::{Ink, Pieces, counted, padded, shown};
 
 pub(crate) fn lines(app: &App, width: usize) -> Vec<Pieces> {
     let mut lines = Vec::new();
@@ -18,12 +18,12 @@ pub(crate) fn lines(app: &App, width: usize) -> Vec<Pieces> {
             .vendor
             .as_deref()
             .map_or_else(String::new, |vendor| format!(" ({})", shown(vendor)));
-        let mut said = vec![format!("owes {} moves", agent.owed)];
+        let mut said = vec![format!("owes {}", counted(agent.owed, "move"))];
         if agent.waiting > 0 {
             said.push(format!("{} in its outbox", agent.waiting));
         }
         if agent.dead_letters > 0 {
-            said.push(format!("✗ {} dead letters", agent.dead_letters));
+            said.push(format!("✗ {}", counted(agent.dead_letters, "dead letter")));
         }
         let ink = if agent.dead_letters > 0 {
             Ink::Care

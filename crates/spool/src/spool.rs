@@ -19,7 +19,7 @@ use crate::{Content, Entry, EntryDraft, FileName, Homes, HostName, SpoolError, d
 use disk::Handle;
 use ledger_records::{Batch, Head};
 
-/// A record that the ledger holds. Only [`Spool::commit`] makes one.
+/// A record that the ledger holds. Only [`Spool::commit`] and [`Spool::mirror`] make one.
 #[derive(Debug, Clone)]
 pub struct Committed(Arc<Entry>);
 

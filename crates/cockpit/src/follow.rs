@@ -1,4 +1,4 @@
-//! Reads a workspace once and follows it: the ledger record by record, and whatever else the model needs. Reads without
+//! Reads a workspace once and follows it: the ledger record by record, and the other files the model needs. Reads without
 //! the lock and changes nothing.
 
 use std::collections::VecDeque;

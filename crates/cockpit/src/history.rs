@@ -308,7 +308,7 @@ mod tests {
             // The author never said that it fixed it.
             "F-4": thread("resolved", false, false, false),
             "F-5": thread("open", false, true, false),
-            // It came with a task, from nobody in this review.
+            // It came with a task, not from an agent of this review.
             "F-6": thread("open", true, true, false),
         });
         let keys = ["1", "2", "3"].map(|pr| serde_json::from_value(key(pr)).expect("a key"));

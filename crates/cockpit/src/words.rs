@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use crate::timeline::StoredMessage;
 
-/// The usage that an agent's messages in a review report. Nobody checks it. Fields are added, never changed.
+/// The usage that an agent's messages in a review report, unchecked. Later versions add fields and never change one.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct ReportedUsage {
     /// The agent.

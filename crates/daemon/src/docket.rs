@@ -474,8 +474,8 @@ fn is_review(message: &Message) -> bool {
     message.kind().is_some_and(|kind| kind.is_review())
 }
 
-/// Returns the recipient in whose line a review message waits. Nobody has checked the message yet: one that names no
-/// agent, or several, waits for nothing, because the check refuses it in any case.
+/// Returns the recipient in whose line a review message waits. The message is not checked yet: one that names no agent,
+/// or several, waits for nothing, because the check refuses it in any case.
 fn ordered_recipient(message: &Message) -> Option<AgentName> {
     let mut to = named_recipients(message).filter(|_| is_review(message));
     match (to.next(), to.next()) {

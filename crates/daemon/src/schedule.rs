@@ -66,7 +66,7 @@ impl<D: Copy + Ord> Schedule<D> {
         *known = at.min(*known);
     }
 
-    /// Keeps a duty from being due before this time, whatever time is set for it.
+    /// Keeps a duty from being due before this time, even if an earlier time is set for it.
     pub fn not_before(&mut self, duty: D, at: u64) {
         self.not_before.insert(duty, at);
     }

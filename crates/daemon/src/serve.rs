@@ -246,7 +246,7 @@ impl<'r> Daemon<'r> {
         }
     }
 
-    /// Waits for whatever comes first, and returns the request of a signal.
+    /// Waits for the first event of any kind, and returns the request of a signal.
     async fn woken(&mut self, signals: &mut Signals, wait: Duration) -> Option<Heard> {
         tokio::select! {
             biased;

@@ -15,8 +15,8 @@ use crate::shared_ledger::SharedLedger;
 use crate::step::{BeforeListing, StepEnd};
 
 /// The time that a sweep gives the listing of one outbox, and the looks that it has in any case. An outbox with more names
-/// leaves the sweep: the intake ends its listing later, in slices, and sweeps pass it over for a while. So whatever one agent
-/// keeps in its outbox, the others' are listed as often, and with them everybody's takes are found.
+/// leaves the sweep: the intake ends its listing later, in slices, and sweeps pass it over for a while. So one agent's full
+/// outbox does not delay the listing of the others, nor the discovery of takes.
 const LISTING_TIME: Duration = Duration::from_millis(2);
 const LISTING_LOOKS: usize = 1_024;
 

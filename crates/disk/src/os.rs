@@ -275,7 +275,7 @@ const NUMBERED: [&str; 3] = ["ext4", "xfs", "f2fs"];
 
 /// Returns a number that no other mount of the file system has in this boot: that of its directory in `/sys`, which the
 /// kernel gives to one directory only. It stays when the file system is mounted in more places or becomes read-only. `None`
-/// for other file systems, and where `/sys` is not to be seen.
+/// for other file systems, and where `/sys` is not visible.
 #[cfg(target_os = "linux")]
 fn mount_number(root: &Handle) -> io::Result<Option<u64>> {
     let device = rustix::fs::fstat(root)?.st_dev;

@@ -44,7 +44,7 @@ impl Changes {
     }
 }
 
-/// Serves the requests until nobody can send one any more. Runs on a thread of its own, because `notify` answers once it has
+/// Serves the requests until the last sender is dropped. Runs on a thread of its own, because `notify` answers once it has
 /// read its queue, and beside a program that writes without a pause the queue is never empty.
 fn watch(requests: &Receiver<Vec<PathBuf>>, wakeup: &Arc<Notify>) {
     let waker = Arc::clone(wakeup);

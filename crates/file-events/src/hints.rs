@@ -1,4 +1,5 @@
-//! The hints that nobody has taken yet. The directories take turns, and a throttled directory wakes nobody.
+//! The hints that the caller has not taken yet. The directories take turns, and a throttled directory does not wake the
+//! caller.
 
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::ffi::{OsStr, OsString};
@@ -137,7 +138,7 @@ impl Hints {
         }
     }
 
-    /// Takes up to `most` hints, and lets these directories wake nobody until the next call.
+    /// Takes up to `most` hints. Until the next call these directories do not wake the caller.
     pub(crate) fn take(&mut self, most: usize, throttled: HashSet<PathBuf>) -> Seen {
         self.throttled = throttled;
         Seen {
@@ -147,7 +148,7 @@ impl Hints {
         }
     }
 
-    /// Whether a directory that is not throttled has hints.
+    /// True if a directory that is not throttled has hints.
     pub(crate) fn has_news(&self) -> bool {
         let mut directories = self.directories.keys();
         directories.any(|directory| !self.throttled.contains(directory))

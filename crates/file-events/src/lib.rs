@@ -38,10 +38,10 @@ fn identity_of(directory: &Path) -> Option<Identity> {
         .then(|| (data.dev(), data.ino(), data.created().ok()))
 }
 
-/// Decides whether a file of a directory may ever matter; the watcher's thread asks, so that other files wake nobody.
+/// Decides whether a file of a directory may ever matter; the watcher's thread asks, so that other files wake no caller.
 pub type IsWanted = fn(&Path, &OsStr) -> bool;
 
-/// Where the watcher's thread collects hints.
+/// The place in which the watcher's thread collects hints.
 #[derive(Debug)]
 struct Collector {
     hints: Mutex<Hints>,
@@ -116,8 +116,8 @@ impl Watch {
     /// Takes at most `most` of the hints seen so far, of each directory its share, and wakes again for the others. The
     /// removal of a watched directory needs a sweep.
     ///
-    /// Until the next call the throttled directories wake nobody: the caller sets a time for it. A program that touches its
-    /// files without a pause would else wake the caller without a pause, and leave no core to anybody else.
+    /// Until the next call, which the caller schedules, the throttled directories do not wake it. Otherwise a program that
+    /// touches its files without a pause would wake the caller without a pause, and leave no core to others.
     pub fn take(&mut self, most: usize, throttled: HashSet<PathBuf>) -> Seen {
         let mut hints = self.collector.hints();
         let seen = hints.take(most, throttled);

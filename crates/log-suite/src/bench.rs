@@ -2,13 +2,13 @@
 
 use spool::log::{Log, Signed};
 
-/// A log under test, for one case: empty at first, and used by nobody else. A handle stays usable throughout; the cases
-/// check its answers meanwhile.
+/// A log under test, for one case alone: empty at first. A handle stays usable throughout; the cases check its answers
+/// meanwhile.
 pub trait Bench {
     /// Opens the log like another host.
     fn connect(&mut self) -> Box<dyn Log>;
 
-    /// Kills whatever serves the log without warning, and restarts it. Acknowledged batches survive.
+    /// Kills the log's server without warning, and restarts it. Acknowledged batches survive.
     fn restart(&mut self);
 
     /// Cuts every handle off from the log. A call on such a handle ends within about a second.

@@ -41,9 +41,9 @@ pub struct MailWait<'a> {
 pub enum WaitEnd {
     /// The awaited mail that arrived.
     Messages(Vec<MailboxEntry>),
-    /// Nothing will come, because the agent itself has to move, or nobody.
+    /// No message will arrive, because the agent itself has to move, or no agent has to.
     OwnMove(Vec<MyReview>),
-    /// The message was refused, so nobody will answer it; the path of the report.
+    /// The daemon refused the message, so no answer will come; the path of the report.
     Refused(PathBuf),
 }
 

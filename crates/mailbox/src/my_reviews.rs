@@ -248,7 +248,7 @@ mod tests {
         }
     }
 
-    /// What these messages say, oldest first.
+    /// The contents of these messages, oldest first.
     fn said(messages: &[(&str, &str)]) -> Said {
         let mut said = Said::default();
         for (kind, body) in messages {

@@ -248,8 +248,8 @@ pub struct ReviewLgtm {
     /// The commit the approval is bound to.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub validated_head: Option<CommitSha>,
-    /// True if nobody says that the reviewed files are those of the round's head: without a `validated_head` the
-    /// approval is bound to no commit.
+    /// True if the reviewer does not vouch that the files it read are those of the round's head: without a
+    /// `validated_head` the approval is bound to no commit.
     #[serde(skip_serializing_if = "std::ops::Not::not", default)]
     pub unbound: bool,
     /// The files of the change that the reviewer has read.

@@ -9,7 +9,7 @@ pub fn is_trap(c: char) -> bool {
 }
 
 /// True if no screen shows the character, and no script needs it: soft hyphens, spaces without a width, marks of byte
-/// order and of annotations, and tags, which spell whole sentences that nobody sees; only three flags are made with tags.
+/// order and of annotations, and tags, which spell whole invisible sentences; only three flags are made with tags.
 /// The two joiners are no such characters, because Persian, Hindi and families of emoji are written with them.
 fn is_unseen(c: char) -> bool {
     matches!(
@@ -22,7 +22,7 @@ fn is_unseen(c: char) -> bool {
     )
 }
 
-/// True if the character is escaped wherever a text is shown: it could break out of its line, or nobody sees it.
+/// True if we escape the character wherever we show a text: it could break out of its line, or is invisible.
 pub fn is_escaped(c: char) -> bool {
     is_trap(c) || is_unseen(c)
 }
@@ -89,8 +89,8 @@ pub fn is_shown_as_is(text: &str) -> bool {
     !text.contains(is_escaped)
 }
 
-/// Returns the text with every character escaped (`\n`, `\u{202e}`, `\u{200b}`) that could break out of its line or that
-/// nobody sees.
+/// Returns the text with every character escaped (`\n`, `\u{202e}`, `\u{200b}`) that could break out of its line or is
+/// invisible.
 pub fn escaped(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for c in text.chars() {

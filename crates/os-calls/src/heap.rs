@@ -39,7 +39,7 @@ pub fn keep_little_memory() {}
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 #[expect(unsafe_code, reason = "neither rustix nor nix wraps malloc_trim")]
 pub fn give_back_memory() {
-    // SAFETY: the call touches only memory that nobody has allocated, and glibc takes the locks of its arenas for it.
+    // SAFETY: the call touches only memory that is not allocated, and glibc takes the locks of its arenas for it.
     let _had_any = unsafe { libc::malloc_trim(0) };
 }
 

@@ -164,7 +164,7 @@ pub enum PairFailure {
     BudgetSpent,
     /// A review between the two is escalated to a person.
     WithAPerson,
-    /// Its review waits on threads that nobody answers.
+    /// Its review waits on threads that the author does not answer.
     Unanswered,
 }
 
@@ -504,7 +504,7 @@ mod tests {
         );
         let over = play(reviewing, &[near, near]);
         assert_eq!(over.failure(), Some(PairFailure::IterationLimit));
-        // A turn has one restart, whatever uses it.
+        // A turn has one restart, for a near miss or for a crash.
         let crashed = play(told, &[PairEvent::Crashed]);
         assert_eq!(crashed.failure(), Some(PairFailure::Crashed));
     }

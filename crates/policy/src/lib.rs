@@ -189,8 +189,8 @@ fn is_like(pattern: &str, name: &str) -> bool {
     is_match(&pattern, &name, |part| *part == '*', is_one)
 }
 
-/// Retries only the last wildcard with other lengths, because it can match whatever an earlier one leaves. So the time grows
-/// with the product of both lengths at most, although agents write the paths.
+/// Retries only the last wildcard with other lengths, because it can match anything an earlier one leaves. So the time
+/// grows with the product of both lengths at most, although agents write the paths.
 fn is_match<P, T>(
     pattern: &[P],
     found: &[T],

@@ -79,7 +79,7 @@ pub enum Alert {
         /// The head of the pull request.
         head: CommitSha,
     },
-    /// The approval is bound to no commit: nobody named the one that was reviewed.
+    /// The approval is bound to no commit, so it passes no gate.
     ApprovalUnbound,
     /// The approval does not show that its reviewer read the change; this project does not require that.
     EvidenceMissing {

@@ -11,7 +11,7 @@ use sha2::{Digest, Sha256};
 
 use crate::new_rows::NewRows;
 
-/// The key of a row: its kind, seven bytes of the hash of its group, and twelve of its own hash. Nobody can choose
+/// The key of a row: its kind, seven bytes of the hash of its group, and twelve of its own hash. No writer can choose
 /// texts so that two relevant rows get one key.
 pub type RowKey = [u8; 20];
 

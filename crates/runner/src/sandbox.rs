@@ -60,7 +60,7 @@ const PROGRAMS: [&str; 11] = [
     "/run/current-system",
 ];
 
-/// Paths that the kernel lets uid 0 write to although nobody else may. `bwrap` covers only those that look writable,
+/// Paths that the kernel lets only uid 0 write to. `bwrap` covers only those that look writable,
 /// and these directories do not.
 const KERNEL: [&str; 6] = [
     "/proc/acpi",

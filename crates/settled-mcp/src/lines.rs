@@ -62,7 +62,7 @@ impl LineTransport {
         }
     }
 
-    /// Notes what a message begins or gives up; false if nobody here takes it.
+    /// Notes what a message begins or gives up; false if no handler here takes it.
     fn admits(&mut self, message: &RxJsonRpcMessage<RoleServer>) -> bool {
         match message {
             JsonRpcMessage::Request(request) => {
@@ -472,7 +472,7 @@ mod tests {
         });
         assert!(lines.receive().await.is_some(), "a line of 1 MiB is read");
         assert!(lines.receive().await.is_some(), "so is the one after it");
-        // Nobody answers them here.
+        // No server answers them here.
         lines.ends_at = Some(Instant::now());
         assert!(lines.receive().await.is_none());
         lines.close().await.expect("the client is there");

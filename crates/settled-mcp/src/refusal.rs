@@ -38,7 +38,7 @@ impl CallRefusal {
         })
     }
 
-    /// Reports a command that could not run to its end.
+    /// Reports a command that could not complete.
     pub(crate) fn machine(message: String) -> Self {
         Self::Here(OwnRefusal {
             exit: 1,

@@ -70,7 +70,7 @@ impl Door {
             Listen::Unix(path) => {
                 remove_stale(path)?;
                 let listener = UnixListener::bind(path)?;
-                // Until this call any user can connect, but nobody has the token yet.
+                // Until this call any user can connect, but the token is not out yet.
                 std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o600))?;
                 Ok(Self::Unix(listener))
             }

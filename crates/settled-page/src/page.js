@@ -7,7 +7,7 @@
   const told = [];
   let wanted = false, busy = false, events = null;
 
-  // For whoever tests: the records that arrived, in order.
+  // For tests: the records that arrived, in order.
   window.settledRecords = told;
 
   const daemon = {
@@ -34,7 +34,7 @@
     }
     for (const { name, value } of [...now.attributes]) {
       if (name === 'hidden' && old.classList.contains('copy')) continue;
-      // A form gives one order, whatever is drawn between two clicks on its button.
+      // A form gives one order, even if the page is redrawn between two clicks on its button.
       if (name === 'value' && old.name === 'order') continue;
       if (old.getAttribute(name) !== value) old.setAttribute(name, value);
     }
@@ -49,7 +49,7 @@
       if (same) {
         kept.delete(key(child));
         if (same === at) at = at.nextSibling;
-        // What somebody types in stays where it is, since a moved element loses the focus; the others go around it.
+        // The element in which a person types stays where it is, since a moved element loses the focus; the others go around it.
         else if (same.contains(document.activeElement)) { same.after(...between(at, same)); at = same.nextSibling; }
         else old.insertBefore(same, at);
         morph(same, child);
@@ -62,7 +62,7 @@
     for (const child of between(at, null)) child.remove();
   }
 
-  // What an element is about: a list may grow above the form somebody fills in, which must stay the form of its thread.
+  // The subject of an element: a list may grow above a form that a person fills in, which must stay the form of its thread.
   function key(node) {
     return node.nodeType === Node.ELEMENT_NODE ? node.id || node.dataset.key || node.dataset.review || node.dataset.record : undefined;
   }
@@ -108,7 +108,7 @@
     events.addEventListener('error', () => { say('cut'); });
   }
 
-  // A browser has six connections to a server, and a page that follows holds one: a tab that nobody sees gives its back.
+  // A browser has six connections to a server, and a page that follows holds one: a hidden tab gives its connection back.
   function attend() {
     if (document.hidden) { events?.close(); events = null; } else if (!events) follow();
   }

@@ -52,7 +52,7 @@ pub(crate) struct Site {
     pub(crate) root: PathBuf,
     pub(crate) keys: Arc<Keys>,
     pub(crate) followers: Arc<AtomicUsize>,
-    /// The person who decides; `None` if nobody may.
+    /// The person who decides; `None` if the page only shows.
     pub(crate) by: Option<Arc<str>>,
     pub(crate) follower: Arc<Mutex<Follower>>,
 }

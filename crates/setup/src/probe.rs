@@ -45,7 +45,7 @@ const TOOLS: [&str; 4] = [
 /// The start of a message that the daemon makes from the output of an agent's command.
 const PRINTED: &str = "id: run-";
 
-/// How long a probe waits for what the daemon does next.
+/// The time that a probe waits for the daemon's next step.
 struct Patience {
     /// For the end of the review: the daemon keeps the command to its budget, and ends the review after it.
     review: Duration,
@@ -72,7 +72,7 @@ pub const SECONDS_MAX: u64 = 120;
 const BY_HAND: &str =
     "start its command by hand in its workdir; `settled agent add --replace` writes the tried one";
 
-/// Words with which programs say that nobody has trusted the folder they start in.
+/// Words with which programs say that the user has not trusted the folder they start in.
 const NO_FOLDER_TRUST: [&str; 4] = [
     "trusted directory",
     "trusted folder",

@@ -87,7 +87,7 @@ pub(super) fn run(scenario: &Scenario) -> Result<Transcript, ParseError> {
             }));
         transcript.steps.push(played);
     }
-    // Whatever happened, a restarted daemon must reach the same state.
+    // After any scenario, a restarted daemon must reach the same state.
     if let Some(last) = scenario.steps.last() {
         play.perform(
             scenario.steps.len() + 1,

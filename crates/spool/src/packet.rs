@@ -14,7 +14,7 @@ use crate::root::OpenRoot;
 use crate::{Now, SpoolError, dirs};
 use disk::{self, FileKind, Stat};
 
-/// The quiet time after which a packet that nobody saw closed counts as finished, in milliseconds.
+/// The quiet time after which a packet counts as finished without an event for its closing, in milliseconds.
 const STILL_MS: u64 = 500;
 /// The number of packets in each of two generations that are remembered. A forgotten one costs `STILL_MS` at most, once.
 /// It is seven eighths of a power of two: the tables would be twice as large with one more, and took 940 KB with 2 048.
@@ -55,7 +55,7 @@ pub(crate) struct Packets {
 
 #[derive(Debug, Default)]
 struct SeenPacket {
-    /// A writer was seen closing it, and nobody looked since.
+    /// An event says that a writer closed it, and the spool has not looked since.
     unlooked: bool,
     /// The file as its writer left it.
     closed: Option<Stat>,
@@ -65,7 +65,7 @@ struct SeenPacket {
 
 impl Packets {
     /// Notes that a watcher saw the packet at `path`, relative to the root, finished; `closed` is the file as it is now, if
-    /// somebody looked.
+    /// the caller looked.
     pub(crate) fn hint(&self, path: &Path, closed: Option<Stat>) {
         let known = SeenPacket {
             unlooked: closed.is_none(),
@@ -76,7 +76,7 @@ impl Packets {
     }
 
     /// Returns whether the file, in its current state, counts as finished. `is_absent` if the kernel says that no writer
-    /// has it open; otherwise nobody knows.
+    /// has it open; otherwise that is unknown.
     fn is_finished(&self, path: &Path, stat: &Stat, now: Now, is_absent: bool) -> bool {
         self.change(path, |known| {
             if known.closed.as_ref() == Some(stat) {

@@ -171,7 +171,7 @@ impl Start {
         })
     }
 
-    /// Reads the ledger after a known record to its end, which must be `head` if given, and finishes what is undone.
+    /// Reads the ledger from a known record to its end, which must be `head` if given, and completes unfinished work.
     fn finish(
         self,
         from: LedgerPosition,

@@ -236,8 +236,8 @@ impl OpenRoot {
             .is_some_and(|found| Digest::of(&found) == *digest))
     }
 
-    /// Writes a new file whole, replacing whatever has the name. A kill leaves a partial file, so the name must be one
-    /// that nobody reads.
+    /// Writes a new file whole, replacing any entry of that name. A kill leaves a partial file, so no reader may look for
+    /// the name.
     pub(crate) fn write_new(
         &self,
         dir: &Dir,
@@ -267,8 +267,7 @@ impl OpenRoot {
         self.error_at("find a free name for", dir, name, taken)
     }
 
-    /// Frees a name for a file of ours. A directory there, which may be another user's, moves to a name that nobody
-    /// foresees.
+    /// Frees a name for a file of ours. A directory there, which may be another user's, moves to an unpredictable name.
     fn clear(&self, dir: &Dir, name: &FileName) -> io::Result<()> {
         match self.disk.remove(&dir.handle, name.as_ref()) {
             Err(error) if error.kind() == io::ErrorKind::IsADirectory => {

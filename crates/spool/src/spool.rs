@@ -268,8 +268,8 @@ impl Spool {
         self.lanes.has_touched_many()
     }
 
-    /// Fails, not to be retried, if somebody else moved, removed or changed the root or the ledger: nobody would look
-    /// at what is written from then on. Costs a few `stat` calls.
+    /// Fails, not to be retried, if another process moved, removed or changed the root or the ledger: everything written
+    /// from then on would go to the wrong place. Costs a few `stat` calls.
     pub fn still_there(&self) -> Result<(), SpoolError> {
         let root = &self.root;
         let path = root.layout.root();

@@ -13,7 +13,7 @@ use crate::print;
 const SEARCH_MAX: Duration = Duration::from_millis(10);
 
 /// Prints the unified diff between two texts of one file, if they differ; reports and returns whether it was lost. A
-/// program gets a diff it can apply. On a terminal, characters that nobody sees or that move others are escaped.
+/// program gets a diff it can apply. On a terminal, it escapes characters that are invisible or that move others.
 pub(crate) fn is_lost(name: &str, before: &str, after: &str) -> bool {
     let diff = unified(name, before, after);
     if io::stdout().is_terminal() {

@@ -23,7 +23,7 @@ pub(crate) fn replace(file: &Path, before: &[u8], after: &[u8]) -> io::Result<()
     let temporary = temporary(&file)?;
     let written = write(&file, &temporary, before, after);
     if written.is_err() {
-        // Nobody reads hidden files, so a leftover would be harmless clutter.
+        // The daemon ignores hidden files, so a leftover would be harmless clutter.
         let _ = fs::remove_file(&temporary);
     }
     written

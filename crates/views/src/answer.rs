@@ -173,7 +173,7 @@ pub fn complaint(program: &str, failure: &Failure) -> String {
 /// Writes an answer; a closed pipe ends the command quietly.
 pub fn write(output: &mut impl Write, text: &str) -> Result<(), Failure> {
     match output.write_all(text.as_bytes()) {
-        // Where the output goes is not the workspace: if that is full, the workspace need not be looked at.
+        // The output is not in the workspace: if its disk is full, the workspace needs no check.
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
             Err(Failure::plain(Exit::Failed, error.to_string()))
         }

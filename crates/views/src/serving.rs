@@ -1,4 +1,4 @@
-//! What serving ended with: the reasons why a daemon cannot go on, sorted by who has to act, and the tally of one pass.
+//! The outcome of serving: the reasons why a daemon cannot go on, sorted by who has to act, and the tally of one pass.
 
 use std::io::ErrorKind;
 use std::path::Path;

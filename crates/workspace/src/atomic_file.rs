@@ -38,7 +38,7 @@ pub fn lock(directory: &Path) -> io::Result<File> {
 }
 
 /// Locks a file for the process that may do something alone, and creates it if it is missing; `None` if another process
-/// holds the lock. The lock ends with the answer or the process. Waits for nobody: a link, a FIFO or anything else in the
+/// holds the lock. The lock ends with the answer or the process. Never blocks: a link, a FIFO or anything else in the
 /// file's place is an error.
 pub fn try_lock_file(path: &Path) -> io::Result<Option<File>> {
     let flags = OFlags::NONBLOCK | OFlags::NOFOLLOW | OFlags::NOCTTY;

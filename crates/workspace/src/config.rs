@@ -71,7 +71,7 @@ pub struct Config {
     pub rounds: RoundsSection,
     /// The quality gate.
     pub gate: GateSection,
-    /// Which findings are handed off when a pull request is merged, and to whom.
+    /// The findings that the daemon hands off when a pull request is merged, and their targets.
     pub handoff: HandoffSection,
     /// Rates.
     pub limits: LimitsSection,
@@ -257,8 +257,8 @@ impl Config {
     }
 }
 
-/// Reads the text of a config's file; `None` if there is no file. Waits for nobody: anything else at that path, a link to
-/// nothing included, is `config_invalid`.
+/// Reads the text of a config's file; `None` if there is no file. Never blocks: anything else at that path, a dangling
+/// link included, is `config_invalid`.
 pub fn text(path: &Path) -> Result<Option<String>, ConfigError> {
     match regular_file::read_followed(path, BYTES_MAX) {
         Ok(Some(bytes)) => Ok(Some(text_of(&bytes, path)?.to_owned())),
@@ -276,7 +276,7 @@ pub fn text(path: &Path) -> Result<Option<String>, ConfigError> {
     }
 }
 
-/// Reads the text of a config's file. Waits for nobody: a pipe, a device or a file above 1 MiB is an error.
+/// Reads the text of a config's file. Never blocks: a pipe, a device or a file above 1 MiB is an error.
 pub fn read_text(path: &Path) -> io::Result<String> {
     let bytes = regular_file::read_followed(path, BYTES_MAX)?;
     let bytes = bytes.ok_or_else(|| io::Error::other(not_a_config()))?;

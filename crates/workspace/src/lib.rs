@@ -1,5 +1,5 @@
 //! Reads what a workspace holds and allows: its config, the index folded from its ledger, waiting orders, its agents
-//! and their users. Judges nothing and serves nobody.
+//! and their users. Judges nothing and serves no requests.
 
 pub mod atomic_file;
 pub mod clock;

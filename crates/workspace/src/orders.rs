@@ -151,7 +151,7 @@ pub fn write(root: &Path, order: &Order) -> io::Result<PathBuf> {
         File::open(&directory)?.sync_all()
     });
     if written.is_err() {
-        // If this fails too, a file under a name that nobody reads remains.
+        // If this fails too, a file remains under a name that the daemon ignores.
         let _ = std::fs::remove_file(&temporary);
     }
     written.map(|()| path)

@@ -1,5 +1,5 @@
-//! Reads small files that somebody else may replace at any time: by a link into another user's files, by a pipe that
-//! nobody writes to, or by a file of a terabyte.
+//! Reads small files that another process may replace at any time: by a link into another user's files, by a pipe
+//! without a writer, or by a file of a terabyte.
 
 use std::fs::File;
 use std::io::{self, Read as _};
@@ -11,12 +11,12 @@ use rustix::io::Errno;
 use spool::{Disk as _, Layout, Os};
 
 /// Reads a regular file of at most `max` bytes. Anything else under that path, a symbolic link included, is `None`.
-/// Waits for nobody.
+/// Never blocks.
 pub fn read(path: &Path, max: u64) -> io::Result<Option<Vec<u8>>> {
     regular(open(path), max)
 }
 
-/// Opens whatever is under that path for reading, but follows no symbolic link at its end. Waits for nobody.
+/// Opens anything under that path for reading, but follows no symbolic link at its end. Never blocks.
 pub fn open(path: &Path) -> io::Result<File> {
     open_with(path, OFlags::NONBLOCK | OFlags::NOFOLLOW | OFlags::NOCTTY)
 }

@@ -37,7 +37,7 @@ pub(super) fn see_to(mailroom: &Mailroom, now: Moment) -> Vec<Settling> {
             let is_missing = !mailroom.unrecorded(&report).is_nothing();
             return is_missing.then(|| Settling::paid_only(run, spend, now));
         }
-        // Some turns may be counted already. Nobody knows which, so none is counted again.
+        // The daemon may have counted some turns already. It cannot tell which, so it counts none again.
         let counted = end.as_ref().map_or(0, |end| end.said.turns);
         Some(Settling::of(run, end, counted, now).having_used(spend))
     });

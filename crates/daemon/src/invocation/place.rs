@@ -40,7 +40,7 @@ pub(super) struct PlaceQuestion {
 }
 
 /// A search for the place of a run, on a thread of its own: others write the repository, and a pipe in place of one of
-/// its files keeps git waiting. The daemon's loop waits for nobody.
+/// its files keeps git waiting. The daemon's loop must never block.
 #[derive(Debug)]
 pub(super) struct PlaceSearch {
     /// The id of the run.

@@ -1,6 +1,6 @@
 //! Follows the log: this host judges the other hosts' records again with the same code, and only then takes them over.
 //!
-//! While nobody knows whether the log has a batch, this host judges nothing else: it sends the same bytes until it knows. A
+//! Until this host knows whether the log has its batch, it judges nothing else and sends the same bytes again. A
 //! record that does not follow freezes the workspace here: this host judges, takes over and delivers nothing until the log
 //! changes.
 
@@ -23,7 +23,7 @@ use crate::shared_ledger::{LastRecord, SharedLedger, Sharing, SharingState};
 const REFUSED_MS: u64 = 5_000;
 
 impl Mailroom {
-    /// Finds out whether the log has a batch that nobody knew of, and takes over new records. Returns whether this host may
+    /// Finds out whether the log has a batch of unknown outcome, and takes over new records. Returns whether this host may
     /// judge now.
     pub(super) fn follow(&mut self, moment: Moment) -> Result<bool, SpoolError> {
         let may_judge = self.follow_log(moment);

@@ -12,7 +12,7 @@ use workspace::operator_alerts::{Alert, AlertKind, Alerts};
 
 use super::SharedLedger;
 
-/// The farthest that a clock may be ahead before its records count as wrong. Clocks that are less wrong stop nobody.
+/// The farthest that a clock may be ahead before its records count as wrong. A smaller error stops no host.
 const AHEAD_MAX: TimeDelta = TimeDelta::minutes(5);
 
 /// The time by which clocks are judged, as its lead over this host's clock.

@@ -113,8 +113,8 @@ impl OpenRefusal {
         violations.into_iter().find_map(|violation| violation.fix)
     }
 
-    /// Returns the words of the command that shows it. Does not repeat a name that could steer a terminal, has characters
-    /// that nobody sees or looks like an option.
+    /// Returns the words of the command that shows it. Does not repeat a name that could steer a terminal, has invisible
+    /// characters or looks like an option.
     pub fn show(&self) -> String {
         let file = self.file();
         if is_shown_as_is(&file) && !file.starts_with('-') {

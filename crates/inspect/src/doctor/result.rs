@@ -51,7 +51,7 @@ impl CheckResult {
 pub enum CheckState {
     /// As it should be.
     Ok,
-    /// Worth knowing; nobody has to act.
+    /// Worth knowing; requires no action.
     Note,
     /// It was wrong, and the check fixed it.
     Fixed,

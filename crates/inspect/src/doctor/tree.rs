@@ -293,7 +293,7 @@ pub(super) fn users(case: &CheckContext<'_>) -> Checked {
     })
 }
 
-/// Finds temporary files in mailboxes that nobody needs any more.
+/// Finds leftover temporary files in mailboxes.
 pub(super) fn leftovers(case: &CheckContext<'_>) -> Checked {
     let (mut removed, mut left) = (Vec::new(), Vec::new());
     for agent in case.agents {

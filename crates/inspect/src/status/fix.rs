@@ -9,7 +9,7 @@ use serde::{Serialize, Serializer};
 /// Spells one of our commands for an agent or, without one, for a person.
 pub type Spell<'a> = dyn Fn(Option<&AgentName>, &str) -> String + 'a;
 
-/// Who has to run a command.
+/// The actor that has to run a command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Actor {
     /// This agent.
@@ -46,7 +46,7 @@ impl Serialize for Actor {
 /// A command for somebody to run. Fields are added, never changed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct FixCommand {
-    /// Who has to run it.
+    /// The actor that has to run it.
     pub actor: Actor,
     /// The command.
     pub run: String,

@@ -368,7 +368,7 @@ fn readable(alert: &Alert, commands: &FixCommands<'_>) -> FixCommand {
     }
 }
 
-/// True if the path is that of one of an agent's directories, whatever is there.
+/// True if the path is that of one of an agent's directories; looks at the path alone.
 fn is_of_agent(path: &Path) -> bool {
     let nested = [dirs::TAKEN, dirs::INBOX_ARCHIVE];
     dirs::OF_AGENT.iter().chain(&nested).any(|directory| {

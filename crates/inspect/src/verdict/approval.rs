@@ -279,8 +279,8 @@ impl ApprovalVerdict {
         Ok(())
     }
 
-    /// Bars agents' approvals if the change really touches a file that only a person may approve, whatever the request
-    /// said of it, or if there is nothing to compare.
+    /// Bars agents' approvals if the change touches a file that only a person may approve, even if the request did not list
+    /// that file, or if there is nothing to compare.
     pub fn bar_human_paths(&mut self, changes: Option<&Changes>, paths: &HumanPaths) {
         let is_barred = |file: &&RepoPath, changes: &Changes| {
             paths.admits(file.as_str())

@@ -21,7 +21,7 @@ enum Play {
         name: &'static str,
         text: String,
     },
-    /// An event, ordered under one of a few ids or by nobody.
+    /// An event, ordered under one of a few ids or without an order.
     Event(Option<u8>, Event),
     /// Lets seconds pass and applies the deadlines that are due then.
     Wait(u16),

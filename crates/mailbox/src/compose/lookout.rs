@@ -24,7 +24,7 @@ pub enum MessageFate {
     Accepted(PathBuf),
     /// It was refused; the new path and the report.
     Refused(PathBuf, Box<Report>),
-    /// It is in the outbox, and nobody waited until it was judged.
+    /// It is in the outbox, and the command did not wait until it was judged.
     Waiting(PathBuf),
     /// Its sender used the id for another message, which is here.
     IdUsed(PathBuf),

@@ -67,7 +67,7 @@ pub fn write(
 }
 
 /// Writes a file under a hidden name, syncs it and renames it to its own name, which must be free. A kill before the
-/// rename leaves a file that nobody reads, which `settled doctor --fix` removes from a mailbox after a day.
+/// rename leaves a hidden file, which `settled doctor --fix` removes from a mailbox after a day.
 pub(super) fn write_new(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let directory = path
         .parent()
@@ -85,7 +85,7 @@ pub(super) fn write_new(path: &Path, bytes: &[u8]) -> io::Result<()> {
         File::open(directory)?.sync_all()
     });
     if written.is_err() {
-        // If this fails too, a file under a name that nobody reads remains.
+        // If this fails too, a hidden file remains, which the daemon ignores.
         let _ = std::fs::remove_file(&temporary);
     }
     written

@@ -74,7 +74,7 @@ pub fn output(
     goes_on_already: bool,
     is_cut_off: bool,
 ) -> String {
-    // An unreachable ledger extends nobody's turn.
+    // An unreachable ledger must not extend an agent's turn.
     let is_told = waiting > 0 || (is_cut_off && moment == Moment::SessionStart);
     if !is_told || (moment == Moment::TurnEnd && goes_on_already) {
         return quiet(program);

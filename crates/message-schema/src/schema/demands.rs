@@ -1,8 +1,8 @@
 //! The demands of a schema on a document, compiled once from its text, and the breaches found in one document.
 //!
 //! This is the part of JSON Schema that our schemas use and no more: compiling a keyword that [`Demands::of`] does not
-//! know panics, so a schema cannot demand what nobody checks. The tests compare every breach with those of a complete
-//! validator.
+//! know panics, so a schema cannot demand what this code does not check. The tests compare every breach with those of a
+//! complete validator.
 
 use serde_json::{Map, Number, Value};
 

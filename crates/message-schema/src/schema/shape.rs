@@ -164,7 +164,7 @@ impl Shape {
         self.scalar == Typing::Boolean
     }
 
-    /// True if a number lies within the bounds.
+    /// True if a number is within the bounds.
     pub fn is_within_bounds(&self, number: u64) -> bool {
         self.minimum.is_none_or(|min| min <= number) && self.maximum.is_none_or(|max| number <= max)
     }

@@ -187,8 +187,8 @@ impl Review {
         self.phase.mover()
     }
 
-    /// True if nobody has to act: it was closed, or approved for the head of its pull request, no finding waits
-    /// for a person or in a queue, and it fixes no task.
+    /// True if no agent or person has to act: it was closed, or approved for the head of its pull request, no finding
+    /// waits for a person or in a queue, and it fixes no task.
     pub(crate) fn is_at_rest(&self) -> bool {
         let is_settled = match &self.phase {
             Phase::Closed(_) => true,

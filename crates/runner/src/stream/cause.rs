@@ -12,7 +12,7 @@ const WORDS_MAX: usize = 200;
 /// The longest plausible wait, in seconds: 31 days.
 pub const WAIT_S_MAX: u64 = 31 * 86_400;
 
-/// Words with which programs and services say that nobody is logged in.
+/// Words with which programs and services say that the user is not logged in.
 const NOT_LOGGED_IN: [&str; 12] = [
     "unauthorized",
     "not logged in",
@@ -79,7 +79,7 @@ pub struct ProgramFailure {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Cause {
-    /// Nobody is logged in, or the key is refused.
+    /// The user is not logged in, or the service refuses the key.
     NotLoggedIn,
     /// A quota or a rate limit is used up.
     Quota {

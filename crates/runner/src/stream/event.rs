@@ -14,7 +14,7 @@ pub(super) struct StreamEvent {
     pub(super) words: Option<(String, bool)>,
     /// The end of the output, as success or failure.
     pub(super) end: Option<Result<(), ProgramFailure>>,
-    /// The reason the program stopped the run itself, whatever its end says.
+    /// The reason the program stopped the run itself, even if its end claims success.
     pub(super) stopped: Option<ProgramFailure>,
     /// The cause of a failure that may follow.
     pub(super) cause: Option<Cause>,

@@ -303,7 +303,7 @@ impl Exchange {
         waited.unwrap_or_else(PoisonError::into_inner).0
     }
 
-    /// Makes a change, which returns true if it is news; news wakes the daemon. A failed push wakes nobody: the caller
+    /// Makes a change, which returns true if it is news; news wakes the daemon. A failed push does not wake it: the caller
     /// already knows of it, and would push again at once.
     fn change(&self, change: impl FnOnce(&mut State) -> bool) {
         let is_news = change(&mut self.locked());

@@ -54,7 +54,7 @@ pub const MESSAGE_BYTES_ENOUGH: usize =
 
 /// A ledger in JetStream. It has a thread of its own, and no call waits longer than two requests take.
 pub struct JetStream {
-    // The order matters: whatever uses the runtime is dropped before it.
+    // The order matters: fields that use the runtime are dropped before it.
     follower: Option<Followed>,
     /// The number of consumers in a row that skipped batches.
     gaps: u32,
@@ -98,7 +98,7 @@ impl Seen {
     };
 }
 
-/// Where a record is.
+/// The place of a record.
 enum Located {
     /// In this batch.
     In(Box<Found>),

@@ -17,7 +17,7 @@ use super::member::JudgesBy;
 use super::wait::Wait;
 use super::{HostContext, config, member};
 
-/// Who decides, and why.
+/// The person who decides, and the reason.
 #[derive(Debug, clap::Args)]
 struct DecidedBy {
     /// The name the decision is recorded under [default: your login name]

@@ -23,7 +23,7 @@ use super::wait::Wait;
 pub(super) struct HostContext {
     pub(super) root: Option<PathBuf>,
     pub(super) is_json: bool,
-    /// How long a command waits for the log.
+    /// The time that a command waits for the log.
     pub(super) wait: Wait,
 }
 
@@ -75,7 +75,7 @@ impl HostContext {
 
     pub(super) fn complain(&self, failure: &Failure) {
         if self.is_json {
-            // If nobody reads this, the exit code still tells.
+            // If standard output is closed, the exit code still reports the failure.
             let _ = answer::write(&mut std::io::stdout(), &answer::failure(failure));
         }
         let text = answer::complaint("settled host", failure);

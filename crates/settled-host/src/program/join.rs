@@ -403,7 +403,7 @@ struct LastAnswer(Arc<Mutex<Answers>>);
 #[derive(Default)]
 struct Answers {
     last: Option<LogError>,
-    /// True if nobody knows the outcome. An error for the same batch says later that the log does not have it.
+    /// True if the outcome is unknown. An error for the same batch says later that the log does not have it.
     is_open: bool,
 }
 

@@ -334,7 +334,7 @@ impl Member {
         Ok(())
     }
 
-    /// Records a change of hosts behind whatever end the log has by then.
+    /// Records a change of hosts at the end that the log has by then.
     pub(super) fn record(&mut self, choose: Choice<'_>) -> Result<Option<HostChange>, Failure> {
         let wait = self.wait;
         self.record_while(choose, |since| !wait.is_over(since))

@@ -185,7 +185,7 @@ fn judged_alone(seq: u64) -> Failure {
     Failure::plain(Exit::ActionRequired, message)
 }
 
-/// The failure for a log that nobody can follow, because a key that is gone signed its beginning.
+/// The failure for a log that no host can follow, because a key that is gone signed its beginning.
 fn signed_by_another(seq: u64) -> Failure {
     let message = format!(
         "record {seq} of the log is signed with another key than this host's first one, so no host can follow that log: choose \

@@ -1,4 +1,4 @@
-//! How long a command waits for a log that does not answer.
+//! Limits how long a command waits for a log that does not answer.
 
 use std::io::Write as _;
 use std::num::ParseIntError;
@@ -79,7 +79,7 @@ impl Wait {
     fn tell(self, error: &LogError) {
         let (error, most) = (escaped(&error.to_string()), self.0);
         let text = format!("settled host: {error}; waiting for it, at most {most:?} (--wait)\n");
-        // Nobody may be there to read it.
+        // Standard error may be closed.
         let _ = std::io::stderr().write_all(text.as_bytes());
     }
 }

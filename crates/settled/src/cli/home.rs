@@ -40,7 +40,7 @@ pub(super) fn triage(context: &Context) -> Result<Exit, Failure> {
     })
 }
 
-/// What the agent has, and the commands that it should run next, the most urgent first.
+/// The agent's mail and reviews, and the commands that it should run next, the most urgent first.
 fn gather(me: &Me, context: &Context) -> Result<CommandOutput<Home>, Failure> {
     let home = read(me)?;
     let commands = commands(&home, me, context);

@@ -165,8 +165,8 @@ impl Touched {
     /// closed them, and no other mail waits for that. After an error that is not retryable, bytes may be lost, and only
     /// a new start looks for them.
     ///
-    /// Files are synced one by one as long as nobody waits: one call for the whole file system writes a flood's bytes at
-    /// once, and every commit of the ledger waits for them.
+    /// Syncs files one by one until the caller asks it to hurry: one call for the whole file system writes a flood's bytes
+    /// at once, and every commit of the ledger waits for them.
     fn sync(
         &mut self,
         root: &OpenRoot,

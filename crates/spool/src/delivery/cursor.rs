@@ -240,7 +240,7 @@ impl<'a> Cursor<'a> {
     }
 }
 
-/// Writes a whole cursor file, replacing whatever has its name.
+/// Writes a whole cursor file, replacing any file of its name.
 pub(crate) fn make(
     root: &OpenRoot,
     dir: &Dir,

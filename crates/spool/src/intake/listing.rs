@@ -1,4 +1,4 @@
-//! Lists an outbox in slices: whatever its owner puts there, nobody waits for longer than a slice.
+//! Lists an outbox in slices, so that a full one holds up the daemon for no longer than a slice.
 
 use super::{File, Intake, WINDOW, push_back};
 use crate::root::{Dir, NameListing};

@@ -12,11 +12,11 @@ use disk::{self, FileKind, OpenMode, Stat};
 
 /// The wait after each change for a writer that has the file open, in milliseconds.
 const WRITER_MS: u64 = 30_000;
-/// The quiet time, in milliseconds, for a file that nobody saw closed and whose writers the kernel does not report.
+/// The quiet time, in milliseconds, for a file without an event whose writers the kernel does not report.
 const UNKNOWN_MS: u64 = 2_000;
 /// The pause before the next look at a file that a writer has open, in milliseconds.
 pub(super) const OPEN_MS: u64 = 250;
-/// If nobody changed a file for this many milliseconds, no writer comes back to it.
+/// A file that is unchanged for this many milliseconds has no writer that comes back to it.
 const ABANDONED_MS: u64 = 60_000;
 /// The time for which a second name is tolerated, in milliseconds: some writers link the finished file in and unlink
 /// the first.

@@ -21,8 +21,8 @@ const PAUSE_MS: (u64, u64) = (100, 30_000);
 /// From this pause on, in milliseconds, a caller that wants to end no longer waits for an unreadable file.
 const HOPELESS_MS: u64 = 800;
 
-/// The most looks of one call to `take`, so that thousands of unfinished or repeatedly changed files hold up nobody's
-/// turn for long.
+/// The most looks of one call to `take`, so that thousands of unfinished or repeatedly changed files do not hold up other
+/// outboxes for long.
 const LOOKS_MAX: usize = 256;
 
 /// The most looks of one call to `take` in one outbox that take nothing, and its rest after them, in milliseconds, so that
@@ -57,7 +57,7 @@ pub struct OutboxFile {
     pub owner: u32,
     /// The file's content, or the reason it was not read.
     pub body: Body,
-    /// True if nobody saw the file closed: its writer may still have it open and add bytes that `body` lacks.
+    /// True if the spool cannot tell that the file is closed: its writer may still add bytes that `body` lacks.
     pub may_grow: bool,
     /// The age of its last change when it was read, in milliseconds, unaffected by a change of the wall clock.
     pub age_ms: u64,
@@ -99,7 +99,7 @@ pub struct Taken {
     pub found: Vec<OutboxFile>,
     /// Files that were given time and no longer exist.
     pub gone: Vec<(String, FileName)>,
-    /// Files and outboxes that could not be read; the intake retries them, because an I/O error refuses nobody.
+    /// Files and outboxes that could not be read; the intake retries them, because an I/O error refuses no message.
     pub errors: Vec<SpoolError>,
 }
 

@@ -164,7 +164,7 @@ impl Ledger {
     }
 
     /// Appends a batch that follows the end with one write and one sync, and returns the place of each record. After an
-    /// error either nothing was written (`Full`) or nobody knows, and the ledger is stopped.
+    /// error either nothing was written (`Full`), or the outcome is unknown and the ledger is stopped.
     pub(crate) fn append(&mut self, batch: &Batch) -> Result<Vec<LedgerPosition>, SpoolError> {
         self.stopped()?;
         self.open_segment(batch.after().seq + 1)?;

@@ -189,7 +189,7 @@ pub(crate) fn read(
     portioned(segments.is_long(&stretch.from), read, visit)
 }
 
-/// Receives what a thread reads; breaks off when nobody listens any more.
+/// Receives what a thread reads; breaks off when the receiver is gone.
 type Tell<'a, T> = dyn FnMut(T) -> ControlFlow<()> + 'a;
 
 /// Visits on this thread what `read` reads: portion by portion on another thread if it is long.
@@ -323,7 +323,7 @@ impl<'a> Segments<'a> {
         bytes.saturating_sub(from.offset) > LONG
     }
 
-    /// Reads until the end or until nobody listens any more.
+    /// Reads until the end or until the receiver is gone.
     fn read(
         &self,
         stretch: &Stretch,
@@ -392,7 +392,7 @@ struct Reading<R> {
 }
 
 impl<R: BufRead> Reading<R> {
-    /// Reads the wanted records and returns the length of the good part, or breaks if nobody listens any more.
+    /// Reads the wanted records and returns the length of the good part, or breaks if the receiver is gone.
     fn run(
         mut self,
         end: &mut LedgerEnd,
@@ -585,7 +585,7 @@ mod tests {
         };
         portioned(true, read, &mut visit).expect("nothing fails");
         assert_eq!(visited, 100 * PORTION);
-        // Only the last portions may come back when nobody takes them any more.
+        // Only the last portions may come back after the receiver is gone.
         let elsewhere = FREED_ELSEWHERE.load(Ordering::Relaxed);
         assert!(elsewhere <= (PORTIONS + 2) * PORTION, "{elsewhere}");
     }

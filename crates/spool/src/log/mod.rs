@@ -22,7 +22,8 @@ pub enum Appended {
     Committed,
     /// The log ends elsewhere and holds nothing of this batch. Fold the new records and judge again.
     Moved(Head),
-    /// Nobody knows: a time-out or a lost connection. The only legal next append is the same batch, byte for byte.
+    /// The outcome is unknown: a time-out or a lost connection. The only legal next append is the same batch, byte for
+    /// byte.
     Unknown(String),
 }
 
@@ -120,8 +121,8 @@ pub struct Heartbeat {
     pub waited_ms: u64,
 }
 
-/// The order of a shared ledger. Every call returns within about a second, whatever the network does: the daemon has
-/// one thread and delivers mail meanwhile. A backend does longer work on a thread of its own.
+/// The order of a shared ledger. Every call returns within about a second, even without a network: the daemon has one
+/// thread and delivers mail meanwhile. A backend does longer work on a thread of its own.
 pub trait Log: Send {
     /// Returns the end, as known to the replica that decides about appends.
     fn head(&mut self) -> Result<Head, LogError>;
@@ -146,8 +147,8 @@ pub trait Log: Send {
         None
     }
 
-    /// Sends a heartbeat to the hosts that listen now. Nobody stores or acknowledges it. Does nothing in a log that has
-    /// no way for this.
+    /// Sends a heartbeat to the hosts that listen now. They neither store nor acknowledge it. Does nothing in a log that
+    /// has no way for this.
     fn send_heartbeat(&mut self, _bytes: Vec<u8>) {}
 
     /// Returns the heartbeats that arrived since the last call; this host's own may be among them.

@@ -13,7 +13,7 @@ use crate::{Away, Content, Digest, Entry, FileName, Mailbox, Stamp};
 pub(super) enum FileIdentity {
     /// Its bytes.
     Digest(Digest),
-    /// Its name and inode, if it was refused for its size and nobody ever read its bytes.
+    /// Its name and inode, if the daemon refused it for its size without reading its bytes.
     Unread(FileName, u64),
 }
 

@@ -30,7 +30,7 @@ pub(crate) struct LoadedSnapshot {
     pub(crate) rows: Arc<Rows>,
 }
 
-/// Which rows of a snapshot are compared with their checksums.
+/// The rows of a snapshot that its reader compares with their checksums.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Checked {
     /// All of them, before any is used: for a process that runs on this snapshot for long.

@@ -67,7 +67,7 @@ fn messages(directory: &Path) -> Vec<Subject> {
         met.elsewhere
     };
     files.sort_unstable();
-    // Names omit a leading `.`: nobody would type it.
+    // Names omit a leading `.`, as a person would type them.
     let plain = |file: PathBuf| file.strip_prefix(".").map(Path::to_owned).unwrap_or(file);
     files
         .into_iter()

@@ -84,7 +84,7 @@ fn passes(text: String) -> Fixed {
     fixed
 }
 
-/// Fixes names, or values if no name is wrong: whatever shows without fixing another slip first.
+/// Fixes names, or values if no name is wrong: every slip that is visible without fixing another one first.
 fn pass(text: &str) -> Option<(String, Vec<Mended>)> {
     let message = parse(text.as_bytes()).ok()?;
     let slips = slips::of(&message, &Lines::of(text));

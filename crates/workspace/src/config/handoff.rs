@@ -17,7 +17,7 @@ const AGENT: &str = "the name of an agent";
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields, expecting = "a table")]
 pub struct HandoffSection {
-    /// Which findings are handed off without a person.
+    /// The findings that the daemon hands off without a person.
     #[serde(deserialize_with = "field::handoff_mode")]
     pub mode: HandoffMode,
     /// In threshold mode: the mildest severity that is handed off.

@@ -180,7 +180,7 @@ impl Look<'_> {
         Some(self.decision(missing, self.ends()))
     }
 
-    /// True if a person gave the number to another author, so that this review goes on for nobody.
+    /// True if a person gave the number to another author, so that no agent continues this review.
     pub(super) fn is_given_up(&self) -> bool {
         let state = self.status.index.state();
         let counted = state.counted_reviews(self.key.repo.as_ref(), &self.key.pr);

@@ -163,8 +163,8 @@ impl Request<'_> {
         used + u32::from(self.opens_round(before))
     }
 
-    /// Marks the last review that a fix pull request may have, so that its reviewer knows, whatever else is requested
-    /// meanwhile.
+    /// Marks the last review that a fix pull request may have, so that its reviewer knows, even if other reviews of it are
+    /// requested meanwhile.
     fn mark_last_review(&self, before: Option<&Review>, step: &mut ReviewStep) {
         let (key, state) = (self.key, self.context.state);
         let is_fix = step.fixes.is_some() || state.is_fix(key.repo.as_ref(), &key.pr);
@@ -277,7 +277,7 @@ impl Request<'_> {
         })
     }
 
-    /// Replaces the open request. The reviewer's used budget stays used, so that a replacement gives nobody a fresh
+    /// Replaces the open request. The reviewer's used budget stays used, so that a replacement gives no agent a fresh
     /// start.
     fn supersede(&self, review: &Review, open: &Invocation) -> Result<Ruling, Box<Fault>> {
         let names_open = match &self.body.supersedes_message_id {

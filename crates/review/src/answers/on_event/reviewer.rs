@@ -131,7 +131,7 @@ pub(super) fn observed(
     Ok(noted(key, review, open, ReadingStep::Observed(files)))
 }
 
-/// Records the run of a validation command; declines a command that nobody requires.
+/// Records the run of a validation command; declines a command that the gate does not require.
 pub(super) fn ran(
     context: &EventContext<'_>,
     which: &Which,
@@ -161,7 +161,7 @@ fn noted(
     }
 }
 
-/// Escalates an open request that nobody is left to answer, and tells both agents.
+/// Escalates an open request that no reviewer is left to answer, and notifies both agents.
 pub(super) fn given_up(
     context: &mut EventContext<'_>,
     (key, review): (&ReviewKey, &Review),

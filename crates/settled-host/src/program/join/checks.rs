@@ -40,7 +40,7 @@ pub(super) struct PlannedJoin {
     pub(super) takes_policy: Option<String>,
 }
 
-/// Where a host wants to join, and where it was before.
+/// The log that a host wants to join, and the one it was in before.
 pub(super) struct JoinTarget {
     pub(super) shared: SharedLog,
     /// The shared log in settled.toml.
@@ -110,7 +110,7 @@ fn is_workspace(root: &Path) -> Result<bool, Failure> {
 }
 
 /// Refuses to go to an empty log without the other hosts of this host's ledger: each log would have a ledger of its own,
-/// and nobody would notice.
+/// unnoticed.
 fn parts_from_nobody(
     context: &HostContext,
     JoinTarget { shared, before }: &JoinTarget,
@@ -162,9 +162,9 @@ fn parts_from_nobody(
 
 /// Chooses the key with which this host asks to join; true if it is not this host's key yet.
 ///
-/// A key that the other hosts know stays, whatever the command line says: this host could not replace it, and repeating a
-/// join must not lock it out. Otherwise this host keeps the key of an earlier join, because the log may already have that
-/// join.
+/// A key that the other hosts know stays, even if the command line names another: this host could not replace it, and
+/// repeating a join must not lock it out. Otherwise this host keeps the key of an earlier join, because the log may already
+/// have that join.
 fn choose_key(
     args: &JoinArgs,
     own: &HostDirectory,

@@ -112,7 +112,7 @@ pub trait Disk: Send + Sync {
     }
     /// Reads up to `buffer.len()` bytes at `offset`; 0 is the end.
     fn read_at(&self, file: &Handle, buffer: &mut [u8], offset: u64) -> io::Result<usize>;
-    /// Returns whether anybody has a file open for writing; `file` must be open for reading only.
+    /// Returns whether any process has a file open for writing; `file` must be open for reading only.
     fn writer(&self, file: &Handle) -> io::Result<Writer>;
     /// Takes the exclusive lock of an open file without waiting; false if another process has it.
     fn lock(&self, file: &Handle) -> io::Result<bool>;

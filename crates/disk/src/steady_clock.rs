@@ -1,4 +1,4 @@
-//! Reads the wall clock for the age of files and distrusts it while it disagrees with the monotonic clock: if somebody
+//! Reads the wall clock for the age of files and distrusts it while it disagrees with the monotonic clock: if an operator
 //! sets it while a writer is at work, a file written a moment ago looks an hour old.
 
 use crate::Now;

@@ -1,4 +1,4 @@
-//! Checks a whole ledger: its chain, each text against its digests, the snapshots, and heads that somebody kept
+//! Checks a whole ledger: its chain, each text against its digests, the snapshots, and heads that the operator kept
 //! elsewhere. Names the first wrong record.
 
 use std::collections::BTreeMap;
@@ -10,7 +10,7 @@ use serde_json::Value;
 use spool::{Agreement, Digest, Entry, SpoolError, Verified};
 use workspace::index::{self, LedgerIndex};
 
-/// The last record of a ledger at an earlier time, as somebody kept it elsewhere.
+/// The last record of a ledger at an earlier time, as the operator kept it elsewhere.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KeptHead {
     /// Its number, if it was kept.

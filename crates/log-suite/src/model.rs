@@ -27,7 +27,7 @@ pub struct Weather {
     pub unreachable: u8,
     /// A follower sees less than has arrived.
     pub follows_late: u8,
-    /// The log gives its batches to everybody and takes none.
+    /// The log gives its batches to every host and takes none.
     pub is_read_only: bool,
 }
 

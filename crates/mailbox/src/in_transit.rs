@@ -6,7 +6,7 @@ use message_schema::id::AgentName;
 use spool::{Folded, Mailbox, Since, Tail};
 
 /// True if a record that `folded` covers sends this agent a file that is not in its inbox yet. If not, a caller that
-/// lists the inbox afterwards finds everything that these records delivered, unless somebody took it.
+/// lists the inbox afterwards finds everything that these records delivered, unless it was taken.
 ///
 /// A snapshot replaces only records whose files were delivered, so only later records count. If a cursor cannot tell,
 /// as after a reboot, the file counts as delivered: the daemon checks that at its start.

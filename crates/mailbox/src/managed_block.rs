@@ -1,4 +1,4 @@
-//! Replaces or removes our block of text in somebody else's file, found by its marks, and changes nothing else.
+//! Replaces or removes our block of text in another program's file, found by its marks, and changes nothing else.
 
 /// The line before the block.
 const BEGIN: &str = "<!-- settled:begin (kept by `settled agents-md`; what is written between the marks is replaced) -->";

@@ -62,7 +62,7 @@ pub fn render_document(document: &impl Serialize) -> String {
 }
 
 /// Reads back a document that `render_document` or `render_lines` wrote; `None` if it is not YAML. Use `parse` for
-/// messages, which anybody may have written.
+/// messages, which any agent may have written.
 pub fn read_document(bytes: &[u8]) -> Option<serde_json::Value> {
     serde_yaml::from_slice(bytes).ok()
 }

@@ -1,4 +1,4 @@
-//! Asks the kernel whether somebody has a file open for writing.
+//! Asks the kernel whether any process has a file open for writing.
 //!
 //! Linux answers through a read lease, which it grants only while nobody has the file open for writing. The lease is
 //! given back at once.
@@ -13,7 +13,7 @@ const F_SETSIG: libc::c_int = 10;
 /// The kernel's answer about the writers of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Writer {
-    /// Nobody has it open for writing.
+    /// No process has it open for writing.
     Absent,
     /// A process has it open for writing, or mapped it writable.
     Present,
@@ -22,7 +22,7 @@ pub enum Writer {
     Unknown,
 }
 
-/// Returns whether anybody has this file open for writing. It must itself be open for reading only.
+/// Returns whether any process has this file open for writing. It must itself be open for reading only.
 ///
 /// A writer that opens the file at the same instant waits for microseconds, or gets `EWOULDBLOCK` if it opens the file
 /// with `O_NONBLOCK`.

@@ -45,7 +45,7 @@ impl Stop {
         Ok(stop)
     }
 
-    /// The cause, once somebody has asked to end the pair.
+    /// The cause, once a signal has asked to end the pair.
     pub fn heard(&self) -> Option<&'static str> {
         self.0.get().copied()
     }

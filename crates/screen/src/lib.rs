@@ -38,7 +38,7 @@ pub struct Screen {
 pub enum Tone {
     /// Somebody has to act now.
     Alarm,
-    /// It is stuck until somebody acts.
+    /// It is stuck until an agent or a person acts.
     Care,
     /// All is well.
     Well,

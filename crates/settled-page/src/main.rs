@@ -1,6 +1,6 @@
 //! The program `settled-page`: the mailroom as a web page on this machine.
 //!
-//! - `door` is where it listens, and the secrets that let somebody in;
+//! - `door` is where it listens, and the secrets that let a person in;
 //! - `patience` ends connections that say nothing;
 //! - `guard` refuses requests without a session, before anything else looks at them;
 //! - `site` answers: pages, events, the two files they need;

@@ -22,7 +22,7 @@ pub(crate) enum Ink {
     Plain,
     /// Somebody has to act now.
     Alarm,
-    /// It is stuck until somebody acts.
+    /// It is stuck until an agent or a person acts.
     Care,
     /// All is well.
     Well,
@@ -68,7 +68,7 @@ impl Theme {
     }
 }
 
-/// Prepares a text of somebody else for drawing: on one line, without anything that would steer a terminal.
+/// Prepares an untrusted text for drawing: on one line, without anything that would steer a terminal.
 pub(crate) fn shown(text: &str) -> String {
     let end = text.char_indices().nth(SHOWN_MAX).map(|(at, _)| at);
     escaped(end.map_or(text, |end| &text[..end]))

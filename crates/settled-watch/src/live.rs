@@ -42,7 +42,7 @@ struct Followed<'a> {
     options: &'a Options,
 }
 
-/// Shows the workspace until somebody quits.
+/// Shows the workspace until the user quits.
 pub fn follow(options: &Options) -> Result<(), Box<dyn Error>> {
     let mut followed = Followed {
         follower: Follower::open(&options.root)?,

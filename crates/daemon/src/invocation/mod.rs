@@ -238,7 +238,7 @@ impl Runner {
     /// The monotonic time at which the day begins that a request waits for.
     fn day_turns(&self, now: Moment) -> Option<u64> {
         let left_ms = (self.day_turns_at? - now.utc).num_milliseconds();
-        // If somebody sets the clock meanwhile, the daemon notices within the hour.
+        // If the clock is set meanwhile, the daemon notices within the hour.
         Some(now.mono + u64::try_from(left_ms).unwrap_or(0).min(3_600_000))
     }
 

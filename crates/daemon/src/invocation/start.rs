@@ -29,7 +29,7 @@ const SLACK_S: i64 = 5;
 /// The type of the message that a command is started for.
 const REQUEST: MessageType = MessageType::Review(ReviewKind::Request);
 
-/// The text that an agent reads in place of a request that somebody removed.
+/// The text that an agent reads if its request was removed from its inbox.
 const NO_REQUEST: &str = "# The request has left your mailboxes; the brief has its content.\n";
 
 /// The question on which files a run for this review works; `None` if its request is over.

@@ -69,8 +69,8 @@ impl Mailroom {
         for parked in parked {
             let alert = unwritable(parked, self.spool.layout());
             let known = self.docket.alerts.known(alert.kind, &alert.path);
-            // If somebody mended the directory after the failed write and before this look at it, the known alert names what
-            // helped, and this one does not.
+            // If the operator repaired the directory after the failed write and before this look at it, the known alert
+            // names what helped, and this one does not.
             let is_mended = known.is_some_and(|known| {
                 alert.what.ends_with(UNKNOWN_FIX) && known.what.starts_with(&failure_of(parked))
             });

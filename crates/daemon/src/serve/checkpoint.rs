@@ -17,7 +17,7 @@ const LOOK_MS: u64 = 20;
 #[derive(Default)]
 pub(super) struct Checkpoints {
     running: Option<Running>,
-    /// Set once somebody waits for the running checkpoint.
+    /// Set once the daemon waits for the running checkpoint.
     is_awaited: Arc<AtomicBool>,
     /// The reason why the last checkpoint failed; a failure is logged once until it is over.
     pub(super) unsynced: Option<String>,

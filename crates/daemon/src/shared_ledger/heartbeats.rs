@@ -94,7 +94,7 @@ impl Heartbeats {
         })
     }
 
-    /// True if this heartbeat is newer than all known ones of its host. A heartbeat that somebody recorded and sends again
+    /// True if this heartbeat is newer than all known ones of its host. A heartbeat that an attacker recorded and sends again
     /// is not newer.
     fn is_newer(&self, state: &HostState) -> bool {
         let is_over = |(host, started): &(HostName, DateTime<Utc>)| {

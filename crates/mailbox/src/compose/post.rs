@@ -127,7 +127,7 @@ impl Posting<'_> {
         Err(PostError::NoPlace)
     }
 
-    /// Finds the message that somebody wrote under this id after our search.
+    /// Finds the message that another process wrote under this id after our search.
     fn taken(&self, path: PathBuf, checked: &CheckedMessage) -> Result<PostedMessage, PostError> {
         let known =
             sent_before::find(self.root, self.agent, self.id).map_err(PostError::Mailboxes)?;

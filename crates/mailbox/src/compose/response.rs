@@ -57,7 +57,7 @@ pub enum Unwritten {
     Gate(Vec<String>),
     /// It cannot be written at all.
     Response(NotAResponse),
-    /// It is a feedback that asks nothing of anybody.
+    /// It is a feedback that asks for nothing.
     Empty,
     /// It is the other kind of response.
     Other(ResponseKind),

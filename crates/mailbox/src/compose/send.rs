@@ -22,7 +22,7 @@ const NOTICE_PATIENCE: Duration = Duration::from_millis(500);
 pub struct SendOutcome {
     /// The daemon's decision, if the sender waited for it.
     pub fate: MessageFate,
-    /// True if the message was sent before under this id, or by somebody else at the same time.
+    /// True if the message was sent before under this id, or by another process at the same time.
     pub again: bool,
     /// The message that was written now.
     pub written: Option<CheckedMessage>,

@@ -51,7 +51,7 @@ struct Frame<'a> {
     serving: Option<bool>,
     /// The reason why a decision was not recorded, and the address of the same page without it.
     outcome: Option<(&'a Outcome, String)>,
-    /// True if somebody may be typing: such a page does not reload by itself when scripts are off.
+    /// True if a person may be typing: such a page does not reload by itself when scripts are off.
     is_typed_in: bool,
 }
 

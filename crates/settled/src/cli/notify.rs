@@ -81,7 +81,7 @@ fn once(root: &Path, context: &Context) -> Result<Exit, Failure> {
     Ok(Exit::Ok)
 }
 
-/// The failure to notify anybody, classified by who has to act.
+/// The failure to send notices, classified by who has to act.
 fn failure(error: &RunError, context: &Context) -> Failure {
     let exit = match error {
         RunError::Config(ConfigError::Invalid { .. }) | RunError::NoChannel => Exit::Usage,

@@ -1,4 +1,4 @@
-//! Writes and removes the service's file: whole or not at all, never over somebody else's file or one for another
+//! Writes and removes the service's file: whole or not at all, never over another program's file or one for another
 //! workspace, and never while the service manager still starts it.
 
 use std::io;

@@ -13,7 +13,7 @@ use super::{Needs, Scope, Service, ServiceManager, SharedPlace, Work};
 /// A service as the caller asks for it.
 #[derive(Clone, Debug)]
 pub struct ServiceRequest {
-    /// The scope; by default the machine's for root and the user's for anybody else.
+    /// The scope; by default the machine's for root and the user's for other users.
     pub scope: Option<Scope>,
     /// The service manager.
     pub kind: ServiceManager,

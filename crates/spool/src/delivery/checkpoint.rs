@@ -75,7 +75,7 @@ pub(crate) struct SyncOutcome {
     pub(super) left: Touched,
     /// The positions that the cursors now note as durable.
     pub(super) noted: Vec<DurableNote>,
-    /// The lanes whose cursors somebody removed.
+    /// The lanes whose cursors were removed.
     pub(super) without_cursor: Vec<Lane>,
 }
 
@@ -233,7 +233,7 @@ impl Touched {
 }
 
 impl Begun {
-    /// Makes the work done durable, then notes that in the cursors. Hurries once somebody waits for it.
+    /// Makes the work done durable, then notes that in the cursors. Hurries once the caller waits for it.
     pub(crate) fn sync(mut self, root: &OpenRoot, is_awaited: &AtomicBool) -> SyncOutcome {
         let mut outcome = SyncOutcome {
             result: Ok(()),

@@ -439,7 +439,7 @@ impl Lanes {
     }
 
     /// Ends a checkpoint. Fails with a retryable error if single directories could not be opened; all other lanes are
-    /// durable then. Makes cursors again that somebody removed, for the next checkpoint to sync.
+    /// durable then. Makes removed cursors again, for the next checkpoint to sync.
     pub(crate) fn end_checkpoint(
         &mut self,
         root: &OpenRoot,

@@ -229,7 +229,7 @@ impl LaneQueue {
         next.filter(|next| !slice.holds(&next.entry))
     }
 
-    /// Opens the cursor's file, and makes it again if somebody removed it.
+    /// Opens the cursor's file, and makes it again if it was removed.
     pub(super) fn open_cursor_file<'a>(
         &self,
         root: &'a OpenRoot,

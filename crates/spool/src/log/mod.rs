@@ -80,7 +80,7 @@ pub enum LogError {
 }
 
 impl LogError {
-    /// Returns whether the same call may succeed later without anybody's help.
+    /// Returns whether the same call may succeed later without help.
     pub fn is_retryable(&self) -> bool {
         match self {
             LogError::Unreachable { .. } => true,

@@ -1,5 +1,5 @@
 //! The missing step of a review that has ended, by an approval for no current head, by an escalation, or with its pull
-//! request; and whether the limits let anybody go on.
+//! request; and whether the limits let an agent go on.
 
 use message_schema::Code;
 use message_schema::id::MessageId;

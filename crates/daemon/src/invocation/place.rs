@@ -18,9 +18,8 @@ use workspace::config::{AgentSection, CheckoutMode};
 use workspace::error::chain;
 
 /// The reason not to start an agent that must not read some files when it has no tree to leave them out of.
-const NOTHING_LEFT_OUT: &str = "`leave_out` needs a tree of the commit under review, and there is none: the request names no \
-                                commit, or `workdir` is outside any repository; `checkout = \"workdir\"` lets the command read \
-                                all files of `workdir`";
+const NOTHING_LEFT_OUT: &str = "`leave_out` needs a tree of the commit under review, but the request names no commit or `workdir` \
+                                is outside any repository; `checkout = \"workdir\"` lets the command read all files of `workdir`";
 
 /// The time limit of each question to git.
 const PATIENCE: Duration = Duration::from_secs(10);

@@ -94,8 +94,8 @@ impl Heartbeats {
         })
     }
 
-    /// True if this heartbeat is newer than all known ones of its host. A heartbeat that an attacker recorded and sends again
-    /// is not newer.
+    /// True if this heartbeat is newer than all known ones of its host. A heartbeat that an attacker recorded and sends
+    /// again is not newer.
     fn is_newer(&self, state: &HostState) -> bool {
         let is_over = |(host, started): &(HostName, DateTime<Utc>)| {
             *host == state.host && *started == state.started

@@ -222,7 +222,7 @@ impl Repository {
         git
     }
 
-    /// Runs a call of git to its end.
+    /// Runs a call of git and waits until it ends.
     pub(crate) fn finish(&self, git: Command, input: Option<&[u8]>) -> Result<Output, GitError> {
         let everything = |mut printed: ChildStdout| {
             let mut all = Vec::new();

@@ -266,7 +266,7 @@ impl MailTools {
         })
     }
 
-    /// Runs one command to its end, or until the request is cancelled.
+    /// Runs one command until it ends or the request is cancelled.
     async fn run(
         &self,
         words: &[String],

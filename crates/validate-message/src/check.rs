@@ -20,8 +20,8 @@ pub fn check_delivered(message: &Message, packet: PacketInput<'_>) -> Result<Val
     judge(message, packet, Origin::Inbox)
 }
 
-/// Checks a findings packet alone, except for what it must agree on with the message that names it. Places are in the
-/// packet, which stands for the message as the file of each violation.
+/// Checks a findings packet alone, without the fields that must agree with the message that names it. Each violation names
+/// the packet as its file, and a place in it.
 pub fn check_packet(bytes: &[u8]) -> Violations {
     let mut found = Found::default();
     rules::packet::check_alone(bytes, Source::Message, &mut found);

@@ -80,7 +80,7 @@ fn listed(patterns: &[&str]) -> io::Result<BTreeMap<String, IndexEntry>> {
     Ok(listed.split(|byte| *byte == 0).filter_map(entry).collect())
 }
 
-/// Runs git to its end; the error holds its message.
+/// Runs git and waits until it ends; the error holds its message.
 pub(super) fn git(args: &[&str]) -> io::Result<Vec<u8>> {
     let output = command()
         .args(args)

@@ -75,14 +75,14 @@ impl Packets {
         self.change(path, |before| *before = known);
     }
 
-    /// Returns whether the file, in its current state, counts as finished. `is_absent` if the kernel says that no writer
-    /// has it open; otherwise that is unknown.
-    fn is_finished(&self, path: &Path, stat: &Stat, now: Now, is_absent: bool) -> bool {
+    /// Returns whether the file, in its current state, counts as finished. Unless the kernel says that no writer has it
+    /// open, that is unknown.
+    fn is_finished(&self, path: &Path, stat: &Stat, now: Now, writer: Writer) -> bool {
         self.change(path, |known| {
             if known.closed.as_ref() == Some(stat) {
                 return true;
             }
-            if std::mem::take(&mut known.unlooked) && is_absent {
+            if std::mem::take(&mut known.unlooked) && writer == Writer::Absent {
                 known.closed = Some(*stat);
                 return true;
             }
@@ -172,7 +172,7 @@ pub(crate) fn read(
     let bytes = disk::read_up_to(&*root.disk, &file, before.size, limit.saturating_add(1))
         .map_err(|source| root.error("read", path, source))?;
     let same = before == look()? && bytes.len() as u64 == before.size;
-    let finished = same && packets.is_finished(path, &before, now, writer == Writer::Absent);
+    let finished = same && packets.is_finished(path, &before, now, writer);
     Ok(if finished {
         PacketRead::Bytes(bytes)
     } else {

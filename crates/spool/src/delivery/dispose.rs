@@ -116,7 +116,7 @@ impl Disposal<'_> {
             return self.already_gone();
         };
         if self.is_original(&there)? {
-            return self.move_away(there.kind == FileKind::Directory);
+            return self.move_away(there.kind);
         }
         self.keep_accepted()?;
         if self.is_torn_original()? {
@@ -161,7 +161,7 @@ impl Disposal<'_> {
         Ok(found.is_some_and(|found| create::is_remains(&found, text.as_bytes())))
     }
 
-    fn move_away(&self, is_directory: bool) -> Result<Disposition, SpoolError> {
+    fn move_away(&self, kind: FileKind) -> Result<Disposition, SpoolError> {
         for name in self.away_name().variants(self.seq) {
             let root = self.root;
             let (outbox, away) = (&self.outbox.handle, &self.away.handle);
@@ -192,7 +192,10 @@ impl Disposal<'_> {
                     return self.carry_away();
                 }
                 // To move a directory, one must be able to write into it.
-                Err(error) if error.kind() == io::ErrorKind::PermissionDenied && is_directory => {
+                Err(error)
+                    if error.kind() == io::ErrorKind::PermissionDenied
+                        && kind == FileKind::Directory =>
+                {
                     return Ok(Disposition::Left);
                 }
                 Err(source) => {

@@ -43,23 +43,33 @@ pub(super) enum Ready {
 }
 
 impl ExpectedFile<'_> {
-    /// Writes the complete file under its temporary name unless it exists already. Looks for it in the mailbox if
-    /// `sought` (it may have been delivered before a power cut), and always in the `archives`.
-    pub(super) fn make_ready(
+    /// Writes the complete file under its temporary name unless it is in one of the `archives`: then the sender put it
+    /// into the mailbox itself, and the reader was faster than we are.
+    pub(super) fn make_ready(&self, archives: &[Dir]) -> Result<Ready, SpoolError> {
+        if self.is_archived(archives)? {
+            return self.leave_there();
+        }
+        self.root.write_new(self.dir, &self.temporary, self.bytes)?;
+        Ok(Ready::Written)
+    }
+
+    /// Does the same for a file that may have been delivered before a power cut: looks for it in the mailbox first.
+    pub(super) fn find_or_make_ready(
         &self,
-        sought: bool,
         archives: &[Dir],
         touched: &mut Touched,
         pass: &mut Pass,
     ) -> Result<Ready, SpoolError> {
-        // Found in an archive: the sender put it into the mailbox itself, and the reader was faster than we are.
-        if (sought && self.is_there(touched, pass)?) || self.is_archived(archives)? {
-            // A kill may have left a part of the file; remove it, or a start would mistake it for a prepared one.
-            self.root.remove(self.dir, &self.temporary)?;
-            return Ok(Ready::There);
+        if self.is_there(touched, pass)? {
+            return self.leave_there();
         }
-        self.root.write_new(self.dir, &self.temporary, self.bytes)?;
-        Ok(Ready::Written)
+        self.make_ready(archives)
+    }
+
+    /// A kill may have left a part of the file; removes it, or a start would mistake it for a prepared one.
+    fn leave_there(&self) -> Result<Ready, SpoolError> {
+        self.root.remove(self.dir, &self.temporary)?;
+        Ok(Ready::There)
     }
 
     /// Renames the complete temporary file to its name.

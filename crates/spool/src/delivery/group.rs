@@ -115,11 +115,13 @@ impl LaneQueue {
             let ExpectedContent::File(bytes) = item.expected() else {
                 break;
             };
-            let sought = item.pos.seq <= self.progress.verify;
-            match target
-                .expected(item, bytes)
-                .make_ready(sought, &target.archives, touched, pass)
-            {
+            let expected = target.expected(item, bytes);
+            let ready = if item.pos.seq <= self.progress.verify {
+                expected.find_or_make_ready(&target.archives, touched, pass)
+            } else {
+                expected.make_ready(&target.archives)
+            };
+            match ready {
                 Ok(Ready::Written) => made.push(item.pos),
                 Ok(Ready::There) => {}
                 Err(error) => {

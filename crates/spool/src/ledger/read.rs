@@ -186,15 +186,18 @@ pub(crate) fn read(
 ) -> Result<LedgerEnd, SpoolError> {
     let segments = Segments::list(disk, layout, dir)?;
     let read = |tell: &mut Tell<'_, LedgerRecord>| segments.read(stretch, tell);
-    portioned(segments.is_long(&stretch.from), read, visit)
+    if segments.is_long(&stretch.from) {
+        read_ahead(read, visit)
+    } else {
+        read_one_by_one(read, visit)
+    }
 }
 
 /// Receives what a thread reads; breaks off when the receiver is gone.
 type Tell<'a, T> = dyn FnMut(T) -> ControlFlow<()> + 'a;
 
-/// Visits on this thread what `read` reads: portion by portion on another thread if it is long.
-fn portioned<T: Send>(
-    is_long: bool,
+/// Visits on this thread what another thread reads, portion by portion.
+fn read_ahead<T: Send>(
     read: impl Fn(&mut Tell<'_, T>) -> Result<LedgerEnd, SpoolError> + Sync,
     visit: &mut dyn FnMut(&T) -> Result<(), SpoolError>,
 ) -> Result<LedgerEnd, SpoolError> {
@@ -202,44 +205,34 @@ fn portioned<T: Send>(
         let (send, receive) = sync_channel::<Vec<T>>(PORTIONS);
         let (give_back, visited) = channel::<Vec<T>>();
         let read = &read;
-        let reading = is_long.then(|| {
-            let thread = std::thread::Builder::new().name(READER.to_owned());
-            thread.spawn_scoped(scope, move || {
-                let mut portion = Vec::with_capacity(PORTION);
-                let mut spent = Vec::new();
-                let end = read(&mut |item| {
-                    // For each new item this thread frees one that it allocated before. So the next record reuses the little
-                    // memory that glibc keeps ready for each thread, and waits for no lock.
-                    if spent.is_empty() {
-                        spent = visited.try_recv().unwrap_or_default();
-                    }
-                    drop(spent.pop());
-                    portion.push(item);
-                    if portion.len() < PORTION {
-                        return ControlFlow::Continue(());
-                    }
-                    let full = std::mem::replace(&mut portion, Vec::with_capacity(PORTION));
-                    match send.send(full) {
-                        Ok(()) => ControlFlow::Continue(()),
-                        Err(_) => ControlFlow::Break(()),
-                    }
-                });
-                // A receiver that has ended reports its own error.
-                let _ = send.send(portion);
-                end
-            })
-        });
-        // A single thread does both, also if no other can be started.
-        let Some(Ok(reading)) = reading else {
-            let mut visited = Ok(());
+        let thread = std::thread::Builder::new().name(READER.to_owned());
+        let reading = thread.spawn_scoped(scope, move || {
+            let mut portion = Vec::with_capacity(PORTION);
+            let mut spent = Vec::new();
             let end = read(&mut |item| {
-                visited = visit(&item);
-                match visited {
+                // For each new item this thread frees one that it allocated before. So the next record reuses the little
+                // memory that glibc keeps ready for each thread, and waits for no lock.
+                if spent.is_empty() {
+                    spent = visited.try_recv().unwrap_or_default();
+                }
+                drop(spent.pop());
+                portion.push(item);
+                if portion.len() < PORTION {
+                    return ControlFlow::Continue(());
+                }
+                let full = std::mem::replace(&mut portion, Vec::with_capacity(PORTION));
+                match send.send(full) {
                     Ok(()) => ControlFlow::Continue(()),
                     Err(_) => ControlFlow::Break(()),
                 }
             });
-            return visited.and(end);
+            // A receiver that has ended reports its own error.
+            let _ = send.send(portion);
+            end
+        });
+        let Ok(reading) = reading else {
+            // No thread can be started.
+            return read_one_by_one(read, visit);
         };
         // The first error drops the receiver, and the reader stops at its next portion.
         let visited = receive.into_iter().try_for_each(|portion| {
@@ -253,6 +246,22 @@ fn portioned<T: Send>(
             .unwrap_or_else(|panic| std::panic::resume_unwind(panic));
         visited.and(end)
     })
+}
+
+/// Reads and visits on this thread.
+fn read_one_by_one<T>(
+    read: impl Fn(&mut Tell<'_, T>) -> Result<LedgerEnd, SpoolError>,
+    visit: &mut dyn FnMut(&T) -> Result<(), SpoolError>,
+) -> Result<LedgerEnd, SpoolError> {
+    let mut visited = Ok(());
+    let end = read(&mut |item| {
+        visited = visit(&item);
+        match visited {
+            Ok(()) => ControlFlow::Continue(()),
+            Err(_) => ControlFlow::Break(()),
+        }
+    });
+    visited.and(end)
 }
 
 /// Lists the segments in `dir`, the ledger's directory, each with the number of its first record, in order.
@@ -583,7 +592,7 @@ mod tests {
             visited += 1;
             Ok(())
         };
-        portioned(true, read, &mut visit).expect("nothing fails");
+        read_ahead(read, &mut visit).expect("nothing fails");
         assert_eq!(visited, 100 * PORTION);
         // Only the last portions may come back after the receiver is gone.
         let elsewhere = FREED_ELSEWHERE.load(Ordering::Relaxed);

@@ -41,13 +41,21 @@ pub struct ServedFile<'a> {
 }
 
 impl<'a> ServedFile<'a> {
-    /// The file of this part, with or without its diff.
-    pub fn of(part: &'a FileDiff, known: Option<&Served>, with_diff: bool) -> Self {
+    /// The file of this part, without its diff.
+    pub fn of(part: &'a FileDiff, known: Option<&Served>) -> Self {
         Self {
             path: &part.path,
             served: known.is_some_and(|known| known.files.contains(&part.path)),
             has_content: part.has_content,
-            diff: with_diff.then(|| String::from_utf8_lossy(&part.text).into_owned()),
+            diff: None,
+        }
+    }
+
+    /// The file of this part with its diff.
+    pub fn with_diff(part: &'a FileDiff, known: Option<&Served>) -> Self {
+        Self {
+            diff: Some(String::from_utf8_lossy(&part.text).into_owned()),
+            ..Self::of(part, known)
         }
     }
 

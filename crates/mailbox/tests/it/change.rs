@@ -167,7 +167,7 @@ fn a_reviewer_sees_the_change_of_the_request_or_why_its_checkout_has_another() {
         let shown: Vec<String> = own
             .parts
             .iter()
-            .map(|part| ServedFile::of(part, None, false).line())
+            .map(|part| ServedFile::of(part, None).line())
             .collect();
         assert_eq!(shown, ["-       a.rs\n", "binary  b.bin\n"]);
     }
@@ -227,7 +227,7 @@ fn the_printed_files_of_one_diff_add_up() {
         ("c", true, "-       c\n"),
     ] {
         let part = part(name, has_content);
-        let file = ServedFile::of(&part, Some(&both), true);
+        let file = ServedFile::with_diff(&part, Some(&both));
         assert_eq!(file.line(), line);
         let json = serde_json::to_value(&file).expect("plain values");
         let is_served = line.starts_with("served") || !has_content;

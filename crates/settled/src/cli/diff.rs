@@ -56,10 +56,14 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<Exit, Failure> {
     }
     let parts: Vec<&FileDiff> = change.parts.iter().filter(is_named).collect();
     if args.names || context.json {
-        let with_diff = !args.names;
+        let served_file = if args.names {
+            ServedFile::of
+        } else {
+            ServedFile::with_diff
+        };
         let files: Vec<ServedFile<'_>> = parts
             .iter()
-            .map(|part| ServedFile::of(part, ask.served.as_ref(), with_diff))
+            .map(|part| served_file(part, ask.served.as_ref()))
             .collect();
         let OwnChange {
             base, head, digest, ..
@@ -68,7 +72,7 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<Exit, Failure> {
         context.say(&CommandOutput::new(data), |_| {
             files.iter().map(ServedFile::line).collect()
         })?;
-        let shown = parts.iter().filter(|part| with_diff && part.has_content);
+        let shown = parts.iter().filter(|part| !args.names && part.has_content);
         note(
             &me,
             &ask.brief.request,

@@ -85,7 +85,7 @@ impl ReviewDetail {
         let words = said(key, review.reviewer(key), messages);
         let mut threads = past
             .histories
-            .tell(key, review, status.is_alone(key), spell);
+            .threads(key, review, &status.name_of(key), spell);
         add_words(&mut threads, &words);
         let agents = (&key.author, review.reviewer(key));
         let actor = why.actor.as_ref();

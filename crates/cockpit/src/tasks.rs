@@ -1,7 +1,7 @@
 //! The findings that merges handed off to agents, and those that wait for a person.
 
 use inspect::status::WorkspaceStatus;
-use inspect::status::fix::{FixCommand, FixCommands, named};
+use inspect::status::fix::{FixCommand, FixCommands};
 use review::{Review, ReviewKey, State, Task, Thread};
 use serde::Serialize;
 
@@ -88,7 +88,7 @@ impl QueuedFinding {
                     thread.is_queued().then_some("queued")
                 }
             };
-            let words = || format!("threads {}", named(key, status.is_alone(key)));
+            let words = || format!("threads {}", status.name_of(key));
             queue.extend(review.threads.iter().filter_map(|(id, thread)| {
                 Some(Self {
                     review: key.to_string(),

@@ -156,7 +156,7 @@ fn threads_show_what_was_said_and_what_may_be_done() {
     .expect("a ledger");
     let mut text = String::new();
     for (key, review) in reviews {
-        let mut threads = histories.tell(key, review, true, &spelled);
+        let mut threads = histories.threads(key, review, &key.pr.to_string(), &spelled);
         let said = Said::read(root.path(), &key.reviewer, &key.author, &key.pr);
         for thread in &mut threads.threads {
             let finding = said.findings.get(&thread.id);

@@ -42,8 +42,7 @@ pub(crate) fn check(place: &Place<'_>) -> Result<(), Broken> {
         };
         let policy = &place.bounds.policy;
         let why = status.why(key, review, policy, now(), &spell);
-        let is_alone = status.is_alone(key);
-        let threads = Histories::default().tell(key, review, is_alone, &spell);
+        let threads = Histories::default().threads(key, review, &status.name_of(key), &spell);
         let persons = threads.threads.into_iter().flat_map(|thread| thread.person);
         why.fixes
             .into_iter()

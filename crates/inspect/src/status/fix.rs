@@ -97,14 +97,6 @@ fn fix(actor: Actor, run: String, effect: String) -> FixCommand {
     }
 }
 
-/// Names the review on a person's command line: by number, and by reviewer where there are several.
-pub fn named(key: &ReviewKey, is_alone: bool) -> String {
-    if is_alone {
-        return key.pr.to_string();
-    }
-    format!("{} --reviewer {}{}", key.pr, key.reviewer, of_repo(key))
-}
-
 /// Spells the pull request as options: `--pr 86`, and the repository where it has one.
 pub fn of_pr(key: &ReviewKey) -> String {
     format!("--pr {}{}", key.pr, of_repo(key))

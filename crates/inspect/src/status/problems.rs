@@ -189,7 +189,7 @@ impl WorkspaceStatus {
             | Phase::Fixing { .. }
             | Phase::Addressed { .. } => {
                 if let Some((id, _)) = review.held_blockers().next() {
-                    problems.push(held_blocker(key, id, self.is_alone(key), &commands));
+                    problems.push(held_blocker(key, id, &self.name_of(key), &commands));
                 }
             }
             Phase::Approved(_) | Phase::Closed(_) => {}
@@ -201,7 +201,7 @@ impl WorkspaceStatus {
             .map(FindingId::as_str)
             .collect();
         if !left.is_empty() {
-            problems.push(handoff_left(key, &left, self.is_alone(key), &commands));
+            problems.push(handoff_left(key, &left, &self.name_of(key), &commands));
         }
         problems
     }
@@ -217,9 +217,18 @@ impl WorkspaceStatus {
         review.deadline().filter(|(at, _)| *at + grace <= now)
     }
 
-    /// True if no other review has this number, of this pull request or of another repository's.
-    pub fn is_alone(&self, key: &ReviewKey) -> bool {
-        self.index.state().reviews_of(&key.pr).count() == 1
+    /// Names the review on a person's command line: by its number, and by reviewer and repository where another review,
+    /// of this pull request or of another repository's, has that number.
+    pub fn name_of(&self, key: &ReviewKey) -> String {
+        if self.index.state().reviews_of(&key.pr).count() == 1 {
+            return key.pr.to_string();
+        }
+        format!(
+            "{} --reviewer {}{}",
+            key.pr,
+            key.reviewer,
+            super::fix::of_repo(key)
+        )
     }
 
     fn mail(&self, commands: &FixCommands<'_>) -> Option<Problem> {
@@ -264,10 +273,10 @@ fn waits_for_person(key: &ReviewKey, review: &Review, reason: &EscalationReason)
 fn held_blocker(
     key: &ReviewKey,
     id: &FindingId,
-    is_alone: bool,
+    name: &str,
     commands: &FixCommands<'_>,
 ) -> Problem {
-    let words = format!("thread release {} {id}", super::fix::named(key, is_alone));
+    let words = format!("thread release {name} {id}");
     Problem {
         kind: ProblemKind::BlockerHeld,
         what: format!("{key}: {id} blocks and is with a person, so no lgtm passes"),
@@ -281,16 +290,8 @@ fn held_blocker(
     }
 }
 
-fn handoff_left(
-    key: &ReviewKey,
-    left: &[&str],
-    is_alone: bool,
-    commands: &FixCommands<'_>,
-) -> Problem {
-    let (words, ids) = (
-        format!("threads {}", super::fix::named(key, is_alone)),
-        escaped(&left.join(", ")),
-    );
+fn handoff_left(key: &ReviewKey, left: &[&str], name: &str, commands: &FixCommands<'_>) -> Problem {
+    let (words, ids) = (format!("threads {name}"), escaped(&left.join(", ")));
     Problem {
         kind: ProblemKind::HandoffLeft,
         what: format!("{key}: the merge handed {ids} to no agent, so a person decides"),

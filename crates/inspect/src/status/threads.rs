@@ -9,7 +9,7 @@ use serde::Serialize;
 use spool::Entry;
 use workspace::index::{self, Unreadable};
 
-use super::fix::{FixCommand, FixCommands, Spell, named};
+use super::fix::{FixCommand, FixCommands, Spell};
 
 /// The threads of one review. Fields are added, never changed.
 #[derive(Debug, Serialize)]
@@ -176,13 +176,13 @@ impl Histories {
         }
     }
 
-    /// Returns the current threads of a review with their histories. `is_alone` says that the pull request has no other
-    /// review.
-    pub fn tell(
+    /// Returns the current threads of a review with their histories. `name` is the name of the review on a person's
+    /// command line.
+    pub fn threads(
         &self,
         key: &ReviewKey,
         review: &Review,
-        is_alone: bool,
+        name: &str,
         spell: &Spell<'_>,
     ) -> Threads {
         let history = |id: &FindingId| {
@@ -201,8 +201,7 @@ impl Histories {
             )
         });
         let commands = FixCommands(spell);
-        let name = named(key, is_alone);
-        let told = |(id, thread): (&FindingId, &Thread)| ThreadView {
+        let view = |(id, thread): (&FindingId, &Thread)| ThreadView {
             id: id.to_string(),
             severity: thread.severity.as_str(),
             blocking: thread.blocking,
@@ -233,7 +232,7 @@ impl Histories {
             phase: review.phase.word(),
             round_of_generation: review.round_of_generation(),
             rounds: review.rounds.get() + review.granted,
-            threads: all.into_iter().map(told).collect(),
+            threads: all.into_iter().map(view).collect(),
         }
     }
 }

@@ -87,7 +87,7 @@ fn threads_show_their_history_and_what_each_side_may_do() {
     .expect("a ledger");
     let mut text = String::new();
     for (key, review) in reviews {
-        text += &json(&histories.tell(key, review, true, &spelled));
+        text += &json(&histories.threads(key, review, &key.pr.to_string(), &spelled));
     }
     check(GOLDEN, "threads.json", root.path(), &text);
 }

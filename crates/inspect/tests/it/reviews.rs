@@ -55,7 +55,7 @@ fn thread(fields: &Value) -> Thread {
 }
 
 fn told(review: &Review, key: &ReviewKey, histories: &Histories) -> Threads {
-    histories.tell(key, review, true, &spelled)
+    histories.threads(key, review, &key.pr.to_string(), &spelled)
 }
 
 #[test]

@@ -51,15 +51,15 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<Exit, Failure> {
     read?;
     let spell = |agent: Option<&_>, words: &str| context.command_of(agent, words);
     let me = context.me_if_told()?;
-    let tell = |(key, review): (&ReviewKey, &Review)| {
-        let mut told = histories.tell(key, review, status.is_alone(key), &spell);
+    let threads = |(key, review): (&ReviewKey, &Review)| {
+        let mut threads = histories.threads(key, review, &status.name_of(key), &spell);
         if let Some(me) = &me {
-            add_words(&mut told, &said(me, key, review));
+            add_words(&mut threads, &said(me, key, review));
         }
-        told
+        threads
     };
     let all = All {
-        reviews: selected.into_iter().map(tell).collect(),
+        reviews: selected.into_iter().map(threads).collect(),
     };
     let mut answer = CommandOutput::new(all);
     let mine = me

@@ -9,7 +9,7 @@ use review::{
 };
 
 use super::{Diagnosis, Look, Missing};
-use crate::status::fix::{named, of_pr, of_repo};
+use crate::status::fix::{of_pr, of_repo};
 
 impl Look<'_> {
     pub(super) fn approved(&self, approval: &Approval) -> Diagnosis {
@@ -249,8 +249,7 @@ impl Look<'_> {
     /// `word 86`, and the reviewer and the repository where a second review, of any repository, has that number: a
     /// person's command without them would match both and be declined.
     pub(super) fn named(&self, word: &str) -> String {
-        let is_alone = self.status.is_alone(self.key);
-        format!("{word} {}", named(self.key, is_alone))
+        format!("{word} {}", self.status.name_of(self.key))
     }
 }
 

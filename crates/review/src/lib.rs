@@ -46,7 +46,7 @@ pub use pair_machine::{
     Transcript,
 };
 pub use parts::evidence::approval_barred;
-pub use parts::gate::{commands_so_far, nit_cover, required_commands, validation_faults};
+pub use parts::gate::{commands_so_far, nit_cover, required_commands};
 pub use parts::isolated::{Cycle, gate, resembles, threads};
 pub use parts::open_pair::OpenPair;
 pub use parts::rank::{Rank, messages_max};

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use message_schema::Code;
 use message_schema::body::{GateResult, Nit, NitTier, ReviewLgtm};
-use message_schema::id::{CommitSha, FindingId};
+use message_schema::id::FindingId;
 use message_schema::packet::{CommandResult, CommandRun, FindingsPacket, Severity};
 use policy::Policy;
 use review_words::phase::Invocation;
@@ -99,15 +99,17 @@ impl Evidence<'_> {
     pub(crate) fn faults(&self) -> Vec<Fault> {
         let qa = self.packet.and_then(|packet| packet.qa_validation.as_ref());
         let said = qa.map_or(&[][..], |qa| &qa.commands_run);
-        let any = self.require_validation;
-        let mut faults = validation_faults(said, self.runs, &self.required, any);
+        let mut faults = validation_faults(said, self.runs, &self.required);
+        let has_no_command = said.is_empty() && self.runs.is_empty() && self.required.is_empty();
+        if self.require_validation && has_no_command {
+            faults.push(nothing_validated());
+        }
         if self.lgtm.quality_gate_result == GateResult::Fail {
             faults.push(contradiction());
         }
-        faults.extend(unnamed_head(
-            self.require_head,
-            self.lgtm.validated_head.as_ref(),
-        ));
+        if self.require_head && self.lgtm.validated_head.is_none() {
+            faults.push(unnamed_head());
+        }
         faults
     }
 }
@@ -141,11 +143,10 @@ pub fn nit_cover<'a>(
 }
 
 /// Returns the faults of an approval's commands: it says that it ran these, and the daemon's side saw others.
-pub fn validation_faults(
+pub(crate) fn validation_faults(
     said: &[CommandRun],
     observed: &[ObservedRun],
     required: &BTreeSet<&str>,
-    require_any: bool,
 ) -> Vec<Fault> {
     // The last result of a command counts.
     let last: BTreeMap<&str, CommandResult> = said
@@ -172,34 +173,29 @@ pub fn validation_faults(
                 "nothing",
             )),
         });
-    let mut faults: Vec<Fault> = failed.chain(unmet).collect();
-    if require_any && last.is_empty() && required.is_empty() {
-        faults.push(
-            broken(
-                Clause::Validation,
-                "this project requires recorded validation commands; the approval has none",
-            )
-            .field("body.findings_packet")
-            .fix(
-                "record the commands you ran under qa_validation.commands_run of a findings packet",
-            ),
-        );
-    }
-    faults
+    failed.chain(unmet).collect()
 }
 
-/// Returns the fault of an approval that names no commit, if the project requires one.
-pub(crate) fn unnamed_head(required: bool, validated: Option<&CommitSha>) -> Option<Fault> {
-    (required && validated.is_none()).then(|| {
-        broken(
-            Clause::Head,
-            "this project requires the reviewed commit; the approval names none",
-        )
-        .field("body.validated_head")
-        .found("nothing")
-        .expected("the reviewed commit")
-        .fix("name it in validated_head")
-    })
+/// Returns the fault of an approval without a command, in a project that requires some.
+fn nothing_validated() -> Fault {
+    broken(
+        Clause::Validation,
+        "this project requires recorded validation commands; the approval has none",
+    )
+    .field("body.findings_packet")
+    .fix("record the commands you ran under qa_validation.commands_run of a findings packet")
+}
+
+/// Returns the fault of an approval that names no commit, in a project that requires one.
+pub(crate) fn unnamed_head() -> Fault {
+    broken(
+        Clause::Head,
+        "this project requires the reviewed commit; the approval names none",
+    )
+    .field("body.validated_head")
+    .found("nothing")
+    .expected("the reviewed commit")
+    .fix("name it in validated_head")
 }
 
 fn broken(clause: Clause, message: impl Into<String>) -> Fault {

@@ -147,7 +147,7 @@ fn approve_by_rule(
     approval: Approval,
 ) -> Result<(Approval, Vec<Alert>), Vec<Fault>> {
     let validated = body.validated_head.as_ref();
-    let unnamed = gate::unnamed_head(context.policy.gate.require_head, validated);
+    let is_unnamed = context.policy.gate.require_head && validated.is_none();
     let change = &review.reading.change;
     let examination = evidence::examine(
         &review.reading,
@@ -159,7 +159,7 @@ fn approve_by_rule(
     let faults: Vec<Fault> = head::another(invocation, validated)
         .map(|other| other.fault())
         .into_iter()
-        .chain(unnamed)
+        .chain(is_unnamed.then(gate::unnamed_head))
         .chain(examination.faults(mode))
         .chain(evidence::approver_faults(
             context.policy,

@@ -127,7 +127,7 @@ pub(super) fn run(args: &CheckArgs, context: &HostContext) -> Result<Exit, Failu
 
 fn of_this_host(root: &Path, shared: &SharedLog) -> Result<Vec<Finding>, Failure> {
     let (fleet, host) = (member::fleet(root)?, &shared.host);
-    let join = settled(&member::join_words(shared, true), Some(root), None);
+    let join = settled(&member::join_with_new_key(shared), Some(root), None);
     let mut findings = Vec::new();
     findings.push(match HostKey::load(&HostDirectory::of(root).key()) {
         Err(error) => wrong(error.to_string(), &join),

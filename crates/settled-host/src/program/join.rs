@@ -117,7 +117,14 @@ pub(super) fn run(args: &JoinArgs, context: &HostContext) -> Result<Exit, Failur
         new_keys
             .iter()
             .for_each(|key| drop(std::fs::remove_file(key)));
-        leave_no_trace(&own, is_new, root, has_root);
+        // A file that cannot be removed does no harm.
+        let _ = own.withdraw();
+        if is_new {
+            remove_own(&own, root);
+        }
+        if !has_root {
+            let _ = std::fs::remove_dir(root);
+        }
     })?;
     let (began, took_policy) = (planned.is_first, planned.takes_policy.is_some());
     let kept_key = args.new_key && planned.has_joined;
@@ -287,7 +294,6 @@ fn asked(args: &JoinArgs, context: &HostContext, root: &Path) -> Result<JoinTarg
                     log: shared.log,
                     ..before.clone()
                 },
-                args.new_key,
             );
             Err(Failure::plain(Exit::Usage, message).next(context.command(&again)))
         }
@@ -297,8 +303,21 @@ fn asked(args: &JoinArgs, context: &HostContext, root: &Path) -> Result<JoinTarg
 }
 
 /// The words of this join for a shell, with the file of each secret that it was given.
-fn again(args: &JoinArgs, shared: &SharedLog, new_key: bool) -> String {
-    let mut words = member::join_words(shared, new_key);
+fn again(args: &JoinArgs, shared: &SharedLog) -> String {
+    if args.new_key {
+        return again_with_new_key(args, shared);
+    }
+    member::join_words(shared) + &offered(args)
+}
+
+/// The same words for a host that needs a new key.
+fn again_with_new_key(args: &JoinArgs, shared: &SharedLog) -> String {
+    member::join_with_new_key(shared) + &offered(args)
+}
+
+/// The options of this join for its agents and for the file of each secret, each after a blank.
+fn offered(args: &JoinArgs) -> String {
+    let mut words = String::new();
     if !args.agents.is_empty() {
         let agents: Vec<&str> = args.agents.iter().map(AgentName::as_str).collect();
         words += &format!(" --agents {}", agents.join(","));
@@ -363,17 +382,11 @@ fn make_room(args: &JoinArgs, root: &Path, own: &HostDirectory) -> Result<(), Fa
     Ok(())
 }
 
-/// Removes the files that the checks of a refused join needed. A file that cannot be removed does no harm.
-fn leave_no_trace(own: &HostDirectory, is_new: bool, root: &Path, has_root: bool) {
-    let _ = own.withdraw();
-    if is_new {
-        let _ = own.remove();
-        // A directory that has anything else stays.
-        let _ = std::fs::remove_dir(root.join(spool::dirs::OWN));
-    }
-    if !has_root {
-        let _ = std::fs::remove_dir(root);
-    }
+/// Removes the directory that the checks of a refused join needed.
+fn remove_own(own: &HostDirectory, root: &Path) {
+    let _ = own.remove();
+    // A directory that has anything else stays.
+    let _ = std::fs::remove_dir(root.join(spool::dirs::OWN));
 }
 
 /// True if a log that was empty when this host read it has another first host now.

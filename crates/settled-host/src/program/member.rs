@@ -96,7 +96,7 @@ pub(super) fn is_in(root: &Path, shared: &SharedLog, wait: Wait) -> Result<bool,
     let message = format!(
         "the log has the join of host {host}, and this ledger does not: join again, then leave"
     );
-    let join = join_words(shared, false);
+    let join = join_words(shared);
     Err(Failure::plain(Exit::ActionRequired, message).next(settled(&join, Some(root), None)))
 }
 
@@ -119,31 +119,39 @@ fn without_key(root: &Path, shared: &SharedLog) -> Failure {
         "host {host} has no key here, expected {}\n  run `settled host retire-key {host}` on another host, then join again",
         path.display()
     );
-    let join = join_words(shared, true);
+    let join = join_with_new_key(shared);
     Failure::plain(Exit::ActionRequired, message).next(settled(&join, Some(root), None))
 }
 
 /// The failure for a host whose key is not the fleet's, with the command that lets it in again.
 fn not_its_key(refusal: &FleetRefusal, root: &Path, shared: &SharedLog) -> Failure {
     let (why, needs_new_key) = without_its_key(refusal, &shared.host);
-    let join = join_words(shared, needs_new_key);
+    let join = if needs_new_key {
+        join_with_new_key(shared)
+    } else {
+        join_words(shared)
+    };
     Failure::plain(Exit::ActionRequired, why).next(settled(&join, Some(root), None))
 }
 
 /// The command with which this host joins its log again.
 pub(super) fn join_command(root: &Path, shared: &SharedLog) -> String {
-    settled(&join_words(shared, false), Some(root), None)
+    settled(&join_words(shared), Some(root), None)
 }
 
 /// The words with which a host that shares this log joins it, for a shell.
-pub(super) fn join_words(shared: &SharedLog, new_key: bool) -> String {
+pub(super) fn join_words(shared: &SharedLog) -> String {
     format!(
-        "host join {} --workspace {} --as {}{}",
+        "host join {} --workspace {} --as {}",
         quoted(shared.log.as_ref()),
         quoted(shared.workspace.as_ref()),
         shared.host,
-        if new_key { NEW_KEY } else { "" }
     )
+}
+
+/// The same words for a host that needs a new key.
+pub(super) fn join_with_new_key(shared: &SharedLog) -> String {
+    join_words(shared) + NEW_KEY
 }
 
 /// The shared part of this host's `settled.toml`.

@@ -18,7 +18,7 @@ use workspace::shell::quoted;
 use super::super::log_summary::{LogSummary, summarize};
 use super::super::republish::check_unsigned;
 use super::super::{HostContext, local, member, of_log, of_new_log, of_place};
-use super::{JoinArgs, again};
+use super::{JoinArgs, again_with_new_key};
 
 /// A join that nothing refuses so far, and that has changed nothing.
 pub(super) struct PlannedJoin {
@@ -246,7 +246,7 @@ fn refused(
     let shared = &asked.shared;
     match refusal {
         FleetRefusal::RetiredKey(_) => {
-            failed("join with another key").next(context.command(&again(args, shared, true)))
+            failed("join with another key").next(context.command(&again_with_new_key(args, shared)))
         }
         FleetRefusal::OtherPolicy
             if asked.before.is_some() && fleet.key(&shared.host).is_some() =>

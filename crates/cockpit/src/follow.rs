@@ -58,7 +58,11 @@ impl Follower {
             if entry.seq > end {
                 return Ok(());
             }
-            past.note(entry, entry.seq + DECISIONS as u64 > end)
+            let record = past.note(entry)?;
+            if entry.seq + DECISIONS as u64 > end {
+                past.keep(entry, record);
+            }
+            Ok(())
         })?;
         let mut follower = Self {
             root: root.to_owned(),
@@ -102,7 +106,9 @@ impl Follower {
         let (past, index) = (&mut self.past, &mut self.status.index);
         let count = self.tail.read(&mut |entry| {
             index.add(entry)?;
-            past.note(entry, true)
+            let record = past.note(entry)?;
+            past.keep(entry, record);
+            Ok(())
         })?;
         if let Some(verified) = self.tail.verified() {
             self.status.folded.verified = verified.clone();
@@ -189,7 +195,7 @@ impl Past {
         }
     }
 
-    fn note(&mut self, entry: &Entry, is_among_newest: bool) -> Result<(), VisitError> {
+    fn note(&mut self, entry: &Entry) -> Result<Record, VisitError> {
         let (record, at) = index::decision(entry)?;
         for step in record.steps() {
             self.histories.follow(&step.review);
@@ -197,13 +203,11 @@ impl Past {
         self.histories.note_record(entry, &record);
         self.tally.note(&record, at);
         self.timelines.note(entry, &record, at);
-        if is_among_newest {
-            self.tell(entry, record);
-        }
-        Ok(())
+        Ok(record)
     }
 
-    fn tell(&mut self, entry: &Entry, record: Record) {
+    /// Keeps the record among the newest ones.
+    fn keep(&mut self, entry: &Entry, record: Record) {
         if self.decisions.len() == DECISIONS {
             self.decisions.pop_front();
         }

@@ -88,7 +88,11 @@ pub fn follow(options: &Options) -> Result<(), Box<dyn Error>> {
             let begun = Instant::now();
             // Everything besides the ledger is read once a second: the clock, outboxes, runs, the daemon.
             let is_tick = app.now.timestamp() != clock::now().timestamp();
-            is_changed |= followed.look(&mut app, is_tick);
+            is_changed |= if is_tick {
+                followed.tick(&mut app)
+            } else {
+                followed.poll(&mut app)
+            };
             (took, looked) = (begun.elapsed(), Instant::now());
         }
     }
@@ -132,20 +136,38 @@ impl Followed<'_> {
         app.detail = key.and_then(|key| self.follower.review(key, clock::now(), &spell));
     }
 
-    /// Polls the workspace; on a tick, shows it even without a new record. True if the screen may have changed.
-    fn look(&mut self, app: &mut App, is_tick: bool) -> bool {
-        let has_changed = match self.follower.refresh() {
-            Ok(has_changed) => has_changed | app.trouble.take().is_some(),
+    /// Polls the workspace, and shows it if it has changed. True if the screen may have changed.
+    fn poll(&mut self, app: &mut App) -> bool {
+        match self.refresh(app) {
+            Some(false) => return false,
+            Some(true) => self.show(app),
+            None => {}
+        }
+        true
+    }
+
+    /// Polls the workspace, and shows it even without a new record. The screen always changes.
+    fn tick(&mut self, app: &mut App) -> bool {
+        if self.refresh(app).is_some() {
+            self.show(app);
+        }
+        true
+    }
+
+    /// Reads the workspace again and returns whether it has changed. `None` if it cannot be read: the screen says so.
+    fn refresh(&mut self, app: &mut App) -> Option<bool> {
+        match self.follower.refresh() {
+            Ok(has_changed) => Some(has_changed | app.trouble.take().is_some()),
             Err(error) => {
                 app.trouble = Some(format!("the ledger cannot be read: {error}"));
-                return true;
+                None
             }
-        };
-        if has_changed || is_tick {
-            app.show(self.overview(), clock::now());
-            self.read(app);
         }
-        has_changed || is_tick
+    }
+
+    fn show(&self, app: &mut App) {
+        app.show(self.overview(), clock::now());
+        self.read(app);
     }
 }
 
@@ -232,16 +254,16 @@ mod tests {
             write(root, &lines, first, end);
             // The end of a trouble is no news beside a record, and takes none away.
             screen.trouble = (records == 8).then(|| "the disk is gone".to_owned());
-            assert!(followed.look(&mut screen, false), "{records} records");
+            assert!(followed.poll(&mut screen), "{records} records");
             assert_eq!(screen.trouble, None);
             assert_eq!(screen.overview.head.seq, records as u64);
             assert_eq!(shown(&screen), shown(&app(&open())));
             assert!(
-                !followed.look(&mut screen, false),
+                !followed.poll(&mut screen),
                 "nothing after {records} records"
             );
             screen.trouble = Some("the disk is gone".to_owned());
-            assert!(followed.look(&mut screen, false), "it is back");
+            assert!(followed.poll(&mut screen), "it is back");
             assert_eq!(screen.trouble, None);
         }
     }

@@ -87,15 +87,12 @@ fn one(path: &Path, args: &Args) -> Came {
         Err(Unformatted::Signed) => before.clone().into_owned(),
     };
     match (form == *before, args.check, args.diff) {
-        (true, false, false) if path == Path::new("-") => {
-            printed(print::is_lost(&form), Came::Formed)
-        }
+        (true, false, false) if path == Path::new("-") => print_form(&form),
         (true, _, _) => Came::Formed,
         (false, true, _) => told(&format!("{name}: would be changed"), Came::WouldChange),
-        (false, _, true) => printed(diff::is_lost(&name, &before, &form), Came::WouldChange),
-        (false, false, false) if path == Path::new("-") => {
-            printed(print::is_lost(&form), Came::Formed)
-        }
+        (false, _, true) if diff::is_lost(&name, &before, &form) => Came::Lost,
+        (false, _, true) => Came::WouldChange,
+        (false, false, false) if path == Path::new("-") => print_form(&form),
         (false, false, false) => match file::replace(path, &bytes, form.as_bytes()) {
             Ok(()) => told(&format!("{name}: changed"), Came::Formed),
             Err(error) => told(&format!("{name}: cannot be written: {error}"), Came::Lost),
@@ -108,6 +105,10 @@ fn told(text: &str, came: Came) -> Came {
     came
 }
 
-fn printed(is_lost: bool, came: Came) -> Came {
-    if is_lost { Came::Lost } else { came }
+fn print_form(form: &str) -> Came {
+    if print::is_lost(form) {
+        Came::Lost
+    } else {
+        Came::Formed
+    }
 }

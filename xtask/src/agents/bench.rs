@@ -110,8 +110,8 @@ impl Bench {
                 Play::Runner(runner) => scene.runner(runner),
                 Play::Hooks => scene.hooks().map(|()| None),
                 Play::Doctor => scene.doctor().map(|()| None),
-                Play::Author => scene.pair(true).map(|()| None),
-                Play::Reviewer => scene.pair(false).map(|()| None),
+                Play::Author => scene.pair_author().map(|()| None),
+                Play::Reviewer => scene.pair_reviewer().map(|()| None),
             }
         }));
         match played {
@@ -201,8 +201,17 @@ impl<'b> Scene<'b> {
         String::from_utf8(output.stdout).expect("git prints UTF-8")
     }
 
-    /// Returns the environment of the program, with the script that the server plays for it, over TLS if `by_tls`.
-    pub(super) fn environment(&self, script: &str, by_tls: bool) -> Vec<(String, String)> {
+    /// Returns the environment of the program, with the script that the server plays for it.
+    pub(super) fn environment(&self, script: &str) -> Vec<(String, String)> {
+        self.environment_at(script, &self.bench.server.address())
+    }
+
+    /// Returns the environment of a program that reaches the server over TLS, as from a sandbox.
+    pub(super) fn environment_by_tls(&self, script: &str) -> Vec<(String, String)> {
+        self.environment_at(script, &self.bench.outside.address())
+    }
+
+    fn environment_at(&self, script: &str, server: &str) -> Vec<(String, String)> {
         let path = repository().join(format!("tests/agents/{script}.txt"));
         let text = read(&path).replace("{quota}", self.program.quota());
         let script = Script::read(&text).unwrap_or_else(|why| panic!("{}: {why}", path.display()));
@@ -219,11 +228,7 @@ impl<'b> Scene<'b> {
         values.push(("settled".to_owned(), "{run}/settled".to_owned()));
         let requests = self.place.join("requests");
         let path = self.bench.server.open(&self.name, script, values, requests);
-        let address = if by_tls {
-            format!("{}{path}", self.bench.outside.address())
-        } else {
-            format!("{}{path}", self.bench.server.address())
-        };
+        let address = format!("{server}{path}");
         let mut environment = self.program.home(&self.place.join("home"), &address);
         write(self.key(), KEY);
         let path = std::env::var("PATH").unwrap_or_default();

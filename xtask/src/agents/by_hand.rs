@@ -11,6 +11,22 @@ use super::programs::{Form, Program};
 use super::rows::Walls;
 use super::under_daemon::config;
 
+/// What plays one side of a pair.
+struct PairSide<'c> {
+    command: &'c str,
+    /// The form of its output.
+    output: &'static str,
+}
+
+impl<'c> PairSide<'c> {
+    fn script(command: &'c str) -> Self {
+        Self {
+            command,
+            output: "text",
+        }
+    }
+}
+
 impl Scene<'_> {
     pub(super) fn install_hooks(&self, mailroom: &Mailroom, into: &Path) -> Result<(), String> {
         let into = into.display().to_string();
@@ -61,7 +77,7 @@ impl Scene<'_> {
             &seed::note("question", "q-1", "author", me, "Which?"),
         );
         mailroom.once();
-        let environment = self.environment("hook", false);
+        let environment = self.environment("hook");
         let line = match self.program {
             Program::Claude => "claude -p --output-format stream-json --verbose",
             Program::Codex => "codex exec --json --dangerously-bypass-hook-trust --enable hooks -",
@@ -105,7 +121,7 @@ impl Scene<'_> {
         let output = command
             .args(["doctor", "--agents", me, "--root"])
             .arg(mailroom.root())
-            .envs(self.environment("probe", false))
+            .envs(self.environment("probe"))
             .stdin(Stdio::null())
             .output()
             .expect("settled can be run");
@@ -131,28 +147,45 @@ impl Scene<'_> {
             .expect("there is a shell")
     }
 
-    /// The program plays one side of a pair, a script the other.
-    pub(super) fn pair(&self, is_author: bool) -> Result<(), String> {
-        let me = self.program.word();
-        let mailroom = Mailroom::on_disk(&["one", "other"]);
-        let script = if is_author { "author" } else { "reviewer" };
-        let mut environment = self.environment(script, false);
-        if !is_author {
-            let home = self.place.join("home");
-            self.program.keep_in_file(&home, &mut environment);
-        }
+    /// The program plays the author of a pair, a script the reviewer.
+    pub(super) fn pair_author(&self) -> Result<(), String> {
         let set_up = self.program.set_up();
+        let author = PairSide {
+            command: set_up.pair("author"),
+            output: self.program.word(),
+        };
+        let reviewer = PairSide::script("grep -q hello hello.txt && echo PASS");
+        self.pair(&author, &reviewer, self.environment("author"))
+    }
+
+    /// The program plays the reviewer of a pair, a script the author.
+    pub(super) fn pair_reviewer(&self) -> Result<(), String> {
+        let mut environment = self.environment("reviewer");
+        let home = self.place.join("home");
+        self.program.keep_in_file(&home, &mut environment);
+        let author = PairSide::script("echo hello > hello.txt; echo DONE");
+        let set_up = self.program.set_up();
+        let reviewer = PairSide {
+            command: set_up.pair("reviewer"),
+            output: self.program.word(),
+        };
+        self.pair(&author, &reviewer, environment)?;
+        // No option of Gemini CLI makes it ignore the GEMINI.md of a directory that it may read.
+        if self.program == Program::Gemini {
+            return Ok(());
+        }
+        Self::asked_well(&self.bench.server.requests(&self.name))
+    }
+
+    fn pair(
+        &self,
+        author: &PairSide<'_>,
+        reviewer: &PairSide<'_>,
+        environment: Vec<(String, String)>,
+    ) -> Result<(), String> {
+        let mailroom = Mailroom::on_disk(&["one", "other"]);
         let task = self.place.join("task.md");
         write(&task, "Put a greeting into hello.txt.\n");
-        let form = |is_program: bool| if is_program { me } else { "text" };
-        let (author, reviewer) = if is_author {
-            (
-                set_up.pair("author"),
-                "grep -q hello hello.txt && echo PASS",
-            )
-        } else {
-            ("echo hello > hello.txt; echo DONE", set_up.pair("reviewer"))
-        };
         let mut command = settled_tests::mailroom::settled();
         let output = command
             .args([
@@ -169,15 +202,15 @@ impl Scene<'_> {
                 "--run-seconds",
                 "100",
                 "--author-command",
-                author,
+                author.command,
                 "--reviewer-command",
-                reviewer,
+                reviewer.command,
             ])
             .args([
                 "--author-output",
-                form(is_author),
+                author.output,
                 "--reviewer-output",
-                form(!is_author),
+                reviewer.output,
             ])
             .arg("--task")
             .arg(&task)
@@ -200,10 +233,6 @@ impl Scene<'_> {
         }
         if read(self.code.join("hello.txt")).trim() != "hello" {
             return Err("the author did not write the file".to_owned());
-        }
-        // No option of Gemini CLI makes it ignore the GEMINI.md of a directory that it may read.
-        if !is_author && self.program != Program::Gemini {
-            Self::asked_well(&self.bench.server.requests(&self.name))?;
         }
         if self.was_led_away() {
             return Err("it called the service that the repository's `.env` names".to_owned());

@@ -27,7 +27,11 @@ impl Scene<'_> {
             .section(it.form, it.walls, &workdir)
             .ok_or("the set-up has no such command")?;
         let by_tls = it.walls == Walls::Sandbox;
-        let mut environment = self.environment(it.script, by_tls);
+        let mut environment = if by_tls {
+            self.environment_by_tls(it.script)
+        } else {
+            self.environment(it.script)
+        };
         if it.instructions {
             let home = self.place.join("home");
             self.program.keep_in_file(&home, &mut environment);

@@ -146,7 +146,7 @@ impl FaultStage<'_> {
         let name = self.players[player].name.clone();
         let mut how = String::new();
         match fault {
-            Fault::Cut => self.net.cut(player, true)?,
+            Fault::Cut => self.net.cut(player)?,
             Fault::Stopped => self.players[player].signal(Signal::STOP),
             Fault::Killed => {
                 self.players[player].signal(Signal::KILL);
@@ -182,7 +182,7 @@ impl FaultStage<'_> {
             .collect();
         for Ongoing { player, fault, .. } in over {
             match fault {
-                Fault::Cut => self.net.cut(player, false)?,
+                Fault::Cut => self.net.reconnect(player)?,
                 Fault::Stopped => self.players[player].signal(Signal::CONT),
                 Fault::Killed => self.players[player].start()?,
                 Fault::Full => {

@@ -47,10 +47,14 @@ impl Net {
         format!("settled-{}-{index}", self.id)
     }
 
-    /// Cuts a namespace off, or reconnects it.
-    pub(super) fn cut(&self, index: usize, is_cut: bool) -> Result<(), String> {
-        let state = if is_cut { "down" } else { "up" };
-        self.ip(&format!("link set {} {state}", self.near(index)))
+    /// Cuts a namespace off.
+    pub(super) fn cut(&self, index: usize) -> Result<(), String> {
+        self.ip(&format!("link set {} down", self.near(index)))
+    }
+
+    /// Reconnects a namespace.
+    pub(super) fn reconnect(&self, index: usize) -> Result<(), String> {
+        self.ip(&format!("link set {} up", self.near(index)))
     }
 
     fn host(&self, last: usize) -> String {

@@ -221,6 +221,6 @@ fn the_daemon_removes_old_files_only_where_it_is_told_to() {
     );
     mailroom.put("settled.toml", "");
     let document = mailroom.json(&["gc"]);
-    let gone = &document["data"]["shelves"][0]["removed"]["files"];
+    let gone = &document["data"]["folders"][0]["removed"]["files"];
     assert_eq!((&document["schema_version"], gone), (&1.into(), &0.into()));
 }

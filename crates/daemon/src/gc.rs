@@ -6,44 +6,30 @@ use chrono::{DateTime, SecondsFormat, TimeDelta, Utc};
 use spool::{Count, Cutoff, FolderReport, Old, Removal, SpoolError};
 use workspace::config::RetentionSection;
 
-/// A choice between removing old files and counting them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Mode {
-    /// Removes old files.
-    Remove,
-    /// Only counts old files.
-    DryRun,
-}
-
 /// The files in all agents' folders, with those that were removed or would be.
 #[derive(Clone, Debug)]
-pub struct Sweep {
+pub struct RetentionReport {
     /// A report for each agent and directory.
-    pub shelves: Vec<FolderReport>,
+    pub folders: Vec<FolderReport>,
     /// Copies of torn batches, which the daemon never removes.
     pub torn: Count,
 }
 
 /// Removes, or counts, the files that are older than the config allows at `now`. Fails if the ledger cannot be read.
-pub fn sweep(
+pub fn tidy(
     root: &Path,
     keep: &RetentionSection,
     now: DateTime<Utc>,
-    mode: Mode,
-) -> Result<Sweep, SpoolError> {
+    removal: Removal,
+) -> Result<RetentionReport, SpoolError> {
     let cutoff = |days: Option<u64>| days.and_then(|days| before(now, days));
     let old = Old {
         sent: cutoff(keep.sent_days),
         archive: cutoff(keep.archive_days),
         dead_letter: cutoff(keep.dead_letter_days),
     };
-    let removal = match mode {
-        Mode::Remove => Removal::Now,
-        Mode::DryRun => Removal::Pretended,
-    };
-    let shelves = spool::tidy(root, &old, removal)?;
-    Ok(Sweep {
-        shelves,
+    Ok(RetentionReport {
+        folders: spool::tidy(root, &old, removal)?,
         torn: spool::torn_copies(root)?,
     })
 }
@@ -58,10 +44,10 @@ fn before(now: DateTime<Utc>, days: u64) -> Option<Cutoff> {
     })
 }
 
-impl Sweep {
+impl RetentionReport {
     /// Sums one count over all folders.
     pub fn sum(&self, of: impl Fn(&FolderReport) -> Count) -> Count {
-        self.shelves
+        self.folders
             .iter()
             .map(of)
             .fold(Count::default(), |sum, count| Count {
@@ -72,12 +58,12 @@ impl Sweep {
 
     /// Names the files that could not be read or removed.
     pub fn failed(&self) -> impl Iterator<Item = &str> {
-        self.shelves
+        self.folders
             .iter()
             .flat_map(|folder| folder.failed.iter().map(String::as_str))
     }
 
-    /// Logs the sweep in one line.
+    /// Logs the removal in one line.
     pub fn log(&self) {
         let gone = self.sum(|folder| folder.gone);
         let uncertain = self.sum(|folder| folder.uncertain).files;

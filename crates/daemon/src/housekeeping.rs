@@ -5,14 +5,14 @@ use std::path::PathBuf;
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::thread::JoinHandle;
 
-use spool::{SnapshotInfo, Spool, SpoolError};
+use spool::{Removal, SnapshotInfo, Spool, SpoolError};
 use workspace::clock::Moment;
 use workspace::config::Config;
 use workspace::error::chain;
 use workspace::index::LedgerIndex;
 
 use crate::docket::Docket;
-use crate::gc::{self, Sweep};
+use crate::gc::{self, RetentionReport};
 
 /// The bytes of new records after which a snapshot is due, however few the records are.
 const SNAPSHOT_BYTES: u64 = 4 * 1024 * 1024;
@@ -26,8 +26,8 @@ pub(crate) struct Housekeeping {
     config: Config,
     /// The last record of the newest snapshot, or of the last attempt, and the size of the ledger then, in bytes.
     last_snapshot: (u64, u64),
-    /// The monotonic time of the next sweep for old files.
-    sweep_at: u64,
+    /// The monotonic time of the next look for old files.
+    old_files_at: u64,
     worker: Option<Worker>,
     is_busy: bool,
 }
@@ -45,7 +45,7 @@ type Task = Box<dyn FnOnce() -> FinishedTask + Send>;
 /// A task with its result.
 enum FinishedTask {
     Snapshot(Result<SnapshotInfo, SpoolError>),
-    Sweep(Result<Sweep, SpoolError>),
+    OldFiles(Result<RetentionReport, SpoolError>),
 }
 
 impl Housekeeping {
@@ -56,7 +56,7 @@ impl Housekeeping {
             root,
             config,
             last_snapshot,
-            sweep_at: 0,
+            old_files_at: 0,
             worker: None,
             is_busy: false,
         }
@@ -80,11 +80,11 @@ impl Housekeeping {
         if self.is_snapshot_due(spool) {
             self.begin_snapshot(spool, docket);
         }
-        if !self.is_busy && self.config.retention.automatic && moment.mono >= self.sweep_at {
-            self.sweep_at = moment.mono.saturating_add(DAY_MS);
+        if !self.is_busy && self.config.retention.automatic && moment.mono >= self.old_files_at {
+            self.old_files_at = moment.mono.saturating_add(DAY_MS);
             let (root, keep) = (self.root.clone(), self.config.retention);
             self.begin(move || {
-                FinishedTask::Sweep(gc::sweep(&root, &keep, moment.utc, gc::Mode::Remove))
+                FinishedTask::OldFiles(gc::tidy(&root, &keep, moment.utc, Removal::Now))
             });
         }
     }
@@ -192,8 +192,8 @@ impl FinishedTask {
                 docket.give_up_snapshot();
                 tracing::warn!(error = %chain(&error), "could not make a snapshot; the next start reads more of the ledger");
             }
-            Self::Sweep(Ok(sweep)) => sweep.log(),
-            Self::Sweep(Err(error)) => {
+            Self::OldFiles(Ok(report)) => report.log(),
+            Self::OldFiles(Err(error)) => {
                 tracing::warn!(error = %chain(&error), "could not look for old files; will retry in a day");
             }
         }
@@ -233,15 +233,15 @@ mod tests {
     use workspace::config::Config;
 
     use super::{FinishedTask, Housekeeping};
-    use crate::gc::Sweep;
+    use crate::gc::RetentionReport;
 
     fn housekeeping() -> Housekeeping {
         Housekeeping::new("nowhere".into(), Config::default(), (0, 0))
     }
 
     fn swept() -> FinishedTask {
-        FinishedTask::Sweep(Ok(Sweep {
-            shelves: Vec::new(),
+        FinishedTask::OldFiles(Ok(RetentionReport {
+            folders: Vec::new(),
             torn: Count::default(),
         }))
     }

@@ -6,8 +6,9 @@ use std::path::{Path, PathBuf};
 use crate::room::Room;
 use crate::scratch::scratch;
 use chrono::{DateTime, TimeDelta, Utc};
-use daemon::gc::{self, Mode, Sweep};
+use daemon::gc::{self, RetentionReport};
 use daemon::mailroom::Mailroom;
+use spool::Removal;
 use workspace::config::RetentionSection;
 
 const DAYS: RetentionSection = RetentionSection {
@@ -22,8 +23,8 @@ fn later() -> DateTime<Utc> {
     Utc::now() + TimeDelta::days(31)
 }
 
-fn sweep(room: &Room, now: DateTime<Utc>, mode: Mode) -> Sweep {
-    gc::sweep(room.root(), &DAYS, now, mode).expect("a sweep")
+fn tidy(room: &Room, now: DateTime<Utc>, removal: Removal) -> RetentionReport {
+    gc::tidy(room.root(), &DAYS, now, removal).expect("the ledger is read")
 }
 
 /// A room with two questions, one of them read and archived, and one refused message.
@@ -82,10 +83,10 @@ const DONE_WITH: [&str; 5] = [
 fn what_is_old_and_done_with_goes_and_nothing_else() {
     let room = after_some_mail();
     let before = files(room.root());
-    let dry = sweep(&room, later(), Mode::DryRun);
+    let dry = tidy(&room, later(), Removal::Pretended);
     assert_eq!(dry.sum(|folder| folder.gone).files, 5);
     assert_eq!(gone(&room, &before), [""; 0], "a dry run removes nothing");
-    let done = sweep(&room, later(), Mode::Remove);
+    let done = tidy(&room, later(), Removal::Now);
     assert_eq!(
         done.sum(|folder| folder.gone),
         dry.sum(|folder| folder.gone),
@@ -93,7 +94,7 @@ fn what_is_old_and_done_with_goes_and_nothing_else() {
     );
     assert_eq!(gone(&room, &before), DONE_WITH);
     assert_eq!(
-        sweep(&room, later(), Mode::Remove)
+        tidy(&room, later(), Removal::Now)
             .sum(|folder| folder.gone)
             .files,
         0
@@ -103,12 +104,12 @@ fn what_is_old_and_done_with_goes_and_nothing_else() {
 #[test]
 fn a_folder_that_cannot_be_read_is_named_and_the_others_are_swept() {
     let room = after_some_mail();
-    let whole = sweep(&room, later(), Mode::DryRun);
+    let whole = tidy(&room, later(), Removal::Pretended);
     assert_eq!(whole.failed().count(), 0);
     let archive = room.path("agents/codex/archive");
     std::fs::rename(&archive, room.path("agents/codex/aside")).expect("an archive");
     std::os::unix::fs::symlink("aside", &archive).expect("a link");
-    let done = sweep(&room, later(), Mode::Remove);
+    let done = tidy(&room, later(), Removal::Now);
     let failed: Vec<&str> = done.failed().collect();
     let begin = format!("cannot open {}", archive.display());
     assert!(
@@ -124,7 +125,7 @@ fn nothing_goes_before_its_days_are_over() {
     let room = after_some_mail();
     let before = files(room.root());
     // The files look old but were moved to their places today.
-    let done = sweep(&room, Utc::now() + TimeDelta::days(29), Mode::Remove);
+    let done = tidy(&room, Utc::now() + TimeDelta::days(29), Removal::Now);
     assert_eq!(
         (done.sum(|folder| folder.gone).files, gone(&room, &before)),
         (0, Vec::new())
@@ -133,7 +134,7 @@ fn nothing_goes_before_its_days_are_over() {
         sent_days: Some(30),
         ..RetentionSection::default()
     };
-    gc::sweep(room.root(), &keep, later(), Mode::Remove).expect("a sweep");
+    gc::tidy(room.root(), &keep, later(), Removal::Now).expect("a sweep");
     assert_eq!(
         gone(&room, &before),
         DONE_WITH[2..4],
@@ -160,7 +161,7 @@ fn what_no_record_knows_stays() {
     std::os::unix::fs::symlink("/etc/passwd", room.path("agents/claude/sent/link.yaml"))
         .expect("a link");
     let before = files(room.root());
-    let done = sweep(&room, later(), Mode::Remove);
+    let done = tidy(&room, later(), Removal::Now);
     assert_eq!(
         gone(&room, &before),
         [&DONE_WITH[..2], &DONE_WITH[3..]].concat()
@@ -180,7 +181,7 @@ fn no_link_in_the_place_of_a_folder_is_followed() {
     }
     std::fs::remove_dir_all(&sent).expect("a directory");
     std::os::unix::fs::symlink(&moved, &sent).expect("a link");
-    let done = sweep(&room, later(), Mode::Remove);
+    let done = tidy(&room, later(), Removal::Now);
     assert_eq!(done.failed().count(), 1, "{done:?}");
     assert_eq!(files(elsewhere.path()).len(), 2, "it was followed");
 }
@@ -195,11 +196,11 @@ fn what_a_power_cut_could_undo_stays() {
     assert!(room.path("agents/claude/sent/q-4.yaml").exists());
     let before = files(room.root());
     // The message is delivered and put away, but there was no checkpoint yet; the daemon still runs.
-    let done = sweep(&room, later(), Mode::Remove);
+    let done = tidy(&room, later(), Removal::Now);
     assert_eq!(gone(&room, &before), DONE_WITH);
     assert_eq!(done.sum(|folder| folder.uncertain).files, 1, "{done:?}");
     mailroom.checkpoint().expect("a checkpoint");
-    let done = sweep(&room, later(), Mode::Remove);
+    let done = tidy(&room, later(), Removal::Now);
     assert_eq!(done.sum(|folder| folder.gone).files, 1, "{done:?}");
     assert!(!room.path("agents/claude/sent/q-4.yaml").exists());
 }
@@ -207,7 +208,7 @@ fn what_a_power_cut_could_undo_stays() {
 #[test]
 fn what_is_gone_does_not_come_again_in_another_boot() {
     let room = after_some_mail();
-    sweep(&room, later(), Mode::Remove);
+    tidy(&room, later(), Removal::Now);
     let disk = std::sync::Arc::new(spool::FaultyDisk::new("another boot"));
     let opened = spool::Spool::open(room.root(), disk, &mut |_| Ok(())).expect("a start");
     assert!(
@@ -229,7 +230,7 @@ fn without_cursors_nothing_is_certain_and_a_damaged_ledger_ends_it() {
     let cursors = room.path(".settled/cursors");
     std::fs::rename(&cursors, room.path("cursors")).expect("cursors");
     std::fs::create_dir(&cursors).expect("a directory");
-    let done = sweep(&room, later(), Mode::Remove);
+    let done = tidy(&room, later(), Removal::Now);
     assert_eq!(
         (
             done.sum(|folder| folder.gone).files,
@@ -242,6 +243,6 @@ fn without_cursors_nothing_is_certain_and_a_damaged_ledger_ends_it() {
     let segment = room.path(".settled/ledger/00000000000000000001.jsonl");
     let text = std::fs::read_to_string(&segment).expect("a segment");
     std::fs::write(&segment, text.replacen("q-1", "q-9", 1)).expect("a segment");
-    gc::sweep(room.root(), &DAYS, later(), Mode::Remove).expect_err("the chain is broken");
+    gc::tidy(room.root(), &DAYS, later(), Removal::Now).expect_err("the chain is broken");
     assert_eq!(gone(&room, &before), [""; 0]);
 }

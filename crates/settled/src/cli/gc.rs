@@ -1,9 +1,9 @@
 //! `settled gc`: lists and removes files that agents have finished with and that are older than the config allows.
 
 use chrono::{DateTime, SecondsFormat, Utc};
-use daemon::gc::{self, Mode, Sweep};
+use daemon::gc::{self, RetentionReport};
 use serde::Serialize;
-use spool::{Count, FolderReport};
+use spool::{Count, FolderReport, Removal};
 use workspace::clock;
 use workspace::config::{Config, RetentionSection};
 
@@ -28,11 +28,11 @@ pub(super) struct Args {
 
 /// The JSON form. Fields are added, never changed.
 #[derive(Debug, Serialize)]
-struct SweepView {
+struct RetentionView {
     dry_run: bool,
     /// The number of days to keep files; absent if forever.
     keep: Keep,
-    shelves: Vec<Row>,
+    folders: Vec<Row>,
     /// Copies of torn batches, which are never removed.
     torn: Files,
 }
@@ -79,56 +79,56 @@ pub(super) fn run(args: &Args, context: Context) -> Result<Exit, Failure> {
     let context = context.at(&args.root);
     let root = context.workspace()?;
     let config = Config::load(root).map_err(|error| Failure::new(Exit::Usage, &error))?;
-    let mode = if args.dry_run {
-        Mode::DryRun
+    let removal = if args.dry_run {
+        Removal::Pretended
     } else {
-        Mode::Remove
+        Removal::Now
     };
-    let sweep = gc::sweep(root, &config.retention, clock::now(), mode)?;
-    let document = document(&sweep, &config.retention, args.dry_run);
-    let Some(why) = sweep.failed().next() else {
+    let report = gc::tidy(root, &config.retention, clock::now(), removal)?;
+    let document = document(&report, &config.retention, args.dry_run);
+    let Some(why) = report.failed().next() else {
         context.say(&CommandOutput::new(document), |_| {
-            table(&sweep, &config.retention, mode)
+            table(&report, &config.retention, removal)
         })?;
         return Ok(Exit::Ok);
     };
     if !context.json {
-        print(&table(&sweep, &config.retention, mode))?;
+        print(&table(&report, &config.retention, removal))?;
     }
     Err(Failure::plain(Exit::Failed, format!("could not finish: {why}")).data(&document))
 }
 
-fn document(sweep: &Sweep, keep: &RetentionSection, dry_run: bool) -> SweepView {
+fn document(report: &RetentionReport, keep: &RetentionSection, dry_run: bool) -> RetentionView {
     let RetentionSection {
         sent_days,
         archive_days,
         dead_letter_days,
         automatic: _,
     } = *keep;
-    SweepView {
+    RetentionView {
         dry_run,
         keep: Keep {
             sent_days,
             archive_days,
             dead_letter_days,
         },
-        shelves: sweep.shelves.iter().map(row).collect(),
-        torn: sweep.torn.into(),
+        folders: report.folders.iter().map(row).collect(),
+        torn: report.torn.into(),
     }
 }
 
-fn row(shelved: &FolderReport) -> Row {
+fn row(folder: &FolderReport) -> Row {
     Row {
-        agent: shelved.agent.clone(),
-        directory: shelved.folder.directory(),
-        present: shelved.there.into(),
-        oldest: shelved
+        agent: folder.agent.clone(),
+        directory: folder.folder.directory(),
+        present: folder.there.into(),
+        oldest: folder
             .oldest_ns
             .map(|ns| instant(ns).to_rfc3339_opts(SecondsFormat::Secs, true)),
-        removed: shelved.gone.into(),
-        uncertain: shelved.uncertain.into(),
-        unknown: shelved.unknown.into(),
-        failed: shelved.failed.clone(),
+        removed: folder.gone.into(),
+        uncertain: folder.uncertain.into(),
+        unknown: folder.unknown.into(),
+        failed: folder.failed.clone(),
     }
 }
 
@@ -136,10 +136,10 @@ fn instant(ns: i64) -> DateTime<Utc> {
     DateTime::from_timestamp_nanos(ns)
 }
 
-fn table(sweep: &Sweep, keep: &RetentionSection, mode: Mode) -> String {
-    let gone = match mode {
-        Mode::Remove => "REMOVED",
-        Mode::DryRun => "TO GO",
+fn table(report: &RetentionReport, keep: &RetentionSection, removal: Removal) -> String {
+    let gone = match removal {
+        Removal::Now => "REMOVED",
+        Removal::Pretended => "TO GO",
     };
     let heading = [
         "AGENT",
@@ -153,26 +153,26 @@ fn table(sweep: &Sweep, keep: &RetentionSection, mode: Mode) -> String {
         "UNKNOWN",
     ];
     let mut lines = vec![heading.map(str::to_owned)];
-    for shelved in &sweep.shelves {
+    for folder in &report.folders {
         lines.push([
-            shelved.agent.clone(),
-            shelved.folder.directory().to_owned(),
-            shelved.there.files.to_string(),
-            size(shelved.there.bytes),
-            shelved.oldest_ns.map_or_else(
+            folder.agent.clone(),
+            folder.folder.directory().to_owned(),
+            folder.there.files.to_string(),
+            size(folder.there.bytes),
+            folder.oldest_ns.map_or_else(
                 || "-".to_owned(),
                 |ns| instant(ns).format("%Y-%m-%d").to_string(),
             ),
-            shelved.gone.files.to_string(),
-            size(shelved.gone.bytes),
-            shelved.uncertain.files.to_string(),
-            shelved.unknown.files.to_string(),
+            folder.gone.files.to_string(),
+            size(folder.gone.bytes),
+            folder.uncertain.files.to_string(),
+            folder.unknown.files.to_string(),
         ]);
     }
-    let sum = sweep.sum(|shelved| shelved.gone);
-    let verb = match mode {
-        Mode::Remove => "removed",
-        Mode::DryRun => "to be removed",
+    let sum = report.sum(|folder| folder.gone);
+    let verb = match removal {
+        Removal::Now => "removed",
+        Removal::Pretended => "to be removed",
     };
     let mut text = columns(&lines) + &format!("{} files {verb}, {}\n", sum.files, size(sum.bytes));
     let RetentionSection {
@@ -187,8 +187,8 @@ fn table(sweep: &Sweep, keep: &RetentionSection, mode: Mode) -> String {
     {
         text += "everything is kept forever: [retention] in settled.toml sets no days\n";
     }
-    if sweep.torn.files > 0 {
-        let torn = sweep.torn;
+    if report.torn.files > 0 {
+        let torn = report.torn;
         text += &format!(
             "{} copies of torn batches in .settled/torn, {}: remove them when you like\n",
             torn.files,

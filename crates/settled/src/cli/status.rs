@@ -8,6 +8,7 @@ use inspect::status::overview::{ListedReviews, Removable, Status};
 use inspect::status::problems::{self, Problem};
 use message_schema::line::escaped;
 use serde::Serialize;
+use spool::Removal;
 use workspace::clock;
 use workspace::config::Config;
 
@@ -115,8 +116,8 @@ pub(super) fn removable(root: &Path, now: DateTime<Utc>) -> Option<Removable> {
     keep.sent_days
         .or(keep.archive_days)
         .or(keep.dead_letter_days)?;
-    let sweep = gc::sweep(root, &keep, now, gc::Mode::DryRun).ok()?;
-    let sum = sweep.sum(|shelved| shelved.gone);
+    let report = gc::tidy(root, &keep, now, Removal::Pretended).ok()?;
+    let sum = report.sum(|folder| folder.gone);
     Some(Removable {
         files: sum.files,
         bytes: sum.bytes,

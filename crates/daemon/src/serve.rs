@@ -25,7 +25,7 @@ pub use self::once::{ServedOnce, Tally, serve_once, serve_shared_once};
 use self::outboxes::watch_outbox;
 pub use self::signals::Until;
 use self::signals::{Heard, Signals};
-use crate::invocation::Runner;
+use crate::invocation::AgentCommands;
 use crate::mailroom::{Mailroom, MailroomError, Pass, Sharing};
 use crate::metrics::Exporter;
 use crate::schedule::{Duty, Schedule};
@@ -143,7 +143,7 @@ type Ready<'r> = Box<dyn FnOnce(&Mailroom) + 'r>;
 struct Daemon<'r> {
     clock: Clock,
     mailroom: Mailroom,
-    runner: Runner,
+    commands: AgentCommands,
     watch: Watch,
     /// The agent of each outbox, by directory.
     outboxes: HashMap<PathBuf, String>,
@@ -197,7 +197,7 @@ impl<'r> Daemon<'r> {
         Self {
             clock,
             mailroom,
-            runner: Runner::default(),
+            commands: AgentCommands::default(),
             watch: Watch::blind(),
             outboxes: HashMap::new(),
             findings,
@@ -252,7 +252,7 @@ impl<'r> Daemon<'r> {
             biased;
             heard = signals.next() => return Some(heard),
             () = self.watch.changed() => self.take_hints(),
-            () = self.runner.changed() => {}
+            () = self.commands.changed() => {}
             () = self.log_changed.notified() => {}
             () = tokio::time::sleep(wait) => {}
         }
@@ -338,7 +338,7 @@ impl<'r> Daemon<'r> {
         }
         let wakeups = [
             self.mailroom.schedule(now).next(),
-            self.runner.next_wakeup(),
+            self.commands.next_wakeup(),
         ];
         let pass = wakeups.into_iter().flatten().min();
         self.schedule.set(Duty::Pass, pass);
@@ -350,7 +350,7 @@ impl<'r> Daemon<'r> {
     fn stop(mut self) -> Result<(), DaemonError> {
         tracing::info!("stopping");
         self.supervisor.stopping();
-        self.runner.stop();
+        self.commands.stop();
         self.mailroom.finish(self.clock.read())?;
         // An agent that closed its mailbox makes this fail; the next start looks for what may be missing.
         self.checkpoint_now()?;
@@ -371,7 +371,7 @@ impl<'r> Daemon<'r> {
         })?;
         pass.events += self.mailroom.keep_deadlines_in_turn(now)?.events;
         pass.events += self
-            .runner
+            .commands
             .tend(&mut self.mailroom, now, !pass.is_empty())?;
         Ok(pass)
     }

@@ -245,7 +245,7 @@ mod tests {
     use tempfile::TempDir;
 
     use super::super::report::{record_reads, record_validation_runs};
-    use super::super::{Runner, orphans};
+    use super::super::{AgentCommands, orphans};
     use super::*;
 
     /// A review with an open request, and a command that runs until the daemon ends it.
@@ -413,15 +413,17 @@ mod tests {
     fn what_runs_report_is_counted_once_and_for_the_run_that_did_it() {
         let mut started =
             Started::with("\n  changed_files: [src/a.rs]\n  validation_commands: [make]");
-        let mut runner = Runner::default();
-        runner.live.push(live(started.root.path()));
+        let mut commands = AgentCommands::default();
+        commands.live.push(live(started.root.path()));
         let review = started.live.run.review.clone();
         let mut counted = |notes: &[(&str, KeeperNote)]| {
             let notes = notes.iter();
             let notes = notes.map(|(id, note)| ((*id).to_owned(), note.clone()));
-            runner.notes.extend(notes);
+            commands.notes.extend(notes);
             let mailroom = &mut started.mailroom;
-            let told = runner.count_turns(mailroom, at(20_000)).expect("a commit");
+            let told = commands
+                .count_turns(mailroom, at(20_000))
+                .expect("a commit");
             let review = mailroom.review(&review).expect("a review");
             let open = review.phase.invocation().expect("an open request");
             let reading = &review.reading;
@@ -455,8 +457,8 @@ mod tests {
         ] {
             assert_eq!(counted(&notes), expected, "{notes:?}");
         }
-        runner.stop();
-        assert!(runner.live.is_empty());
+        commands.stop();
+        assert!(commands.live.is_empty());
     }
 
     #[test]

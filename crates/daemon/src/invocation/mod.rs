@@ -45,9 +45,9 @@ pub use self::run::Run;
 /// The pause between two checks of a run that is ending or waits for its agent's mail, in milliseconds.
 const LOOK_MS: u64 = 100;
 
-/// The commands of one daemon.
+/// The agents' commands that one daemon starts.
 #[derive(Debug)]
-pub(crate) struct Runner {
+pub(crate) struct AgentCommands {
     live: Vec<Live>,
     settling: Vec<Settling>,
     /// Requests that wait for their reviewer's mail to be judged before its command starts, and since when.
@@ -55,7 +55,7 @@ pub(crate) struct Runner {
     /// The searches for the files of runs that are about to start.
     searches: BTreeMap<ReviewKey, PlaceSearch>,
     /// The authors' turns at each reviewer.
-    turns: queue::Turns,
+    author_turns: queue::AuthorTurns,
     /// The time of the next attempt to make a run's folder; none while the attempts succeed.
     held_up_until: Option<u64>,
     /// The time at which the next day begins, if a request waits for it because its reviewer has used up its budget.
@@ -68,7 +68,7 @@ pub(crate) struct Runner {
     wake_at: Option<u64>,
 }
 
-impl Default for Runner {
+impl Default for AgentCommands {
     fn default() -> Self {
         let (tell, heard) = unbounded_channel();
         let (live, settling, notes) = (Vec::new(), Vec::new(), Vec::new());
@@ -77,7 +77,7 @@ impl Default for Runner {
             settling,
             put_off: BTreeMap::new(),
             searches: BTreeMap::new(),
-            turns: queue::Turns::default(),
+            author_turns: queue::AuthorTurns::default(),
             held_up_until: None,
             day_turns_at: None,
             tell,
@@ -89,10 +89,10 @@ impl Default for Runner {
     }
 }
 
-impl Runner {
+impl AgentCommands {
     /// Waits for the next note of a keeper.
     pub(crate) async fn changed(&mut self) {
-        // The runner keeps a sender itself, so the channel never closes.
+        // There is always one sender here, so the channel never closes.
         if let Some(note) = self.heard.recv().await {
             self.notes.push(note);
         }
@@ -119,14 +119,14 @@ impl Runner {
             self.remove_trees(mailroom);
             self.is_ready = true;
         }
-        let mut told = self.count_turns(mailroom, now)?;
-        told += self.count_spend(mailroom, now)?;
+        let mut recorded = self.count_turns(mailroom, now)?;
+        recorded += self.count_spend(mailroom, now)?;
         let ended = self.end_what_is_over(mailroom, now);
-        told += self.settle(mailroom, now)?;
+        recorded += self.settle(mailroom, now)?;
         let may_start = has_changed
             || is_first
             || ended
-            || told > 0
+            || recorded > 0
             || !self.put_off.is_empty()
             || self.has_day_turned(now);
         if may_start
@@ -136,14 +136,14 @@ impl Runner {
                 .values()
                 .any(|agent| !agent.command.is_empty())
         {
-            told += self.start_what_waits(mailroom, now)?;
+            recorded += self.start_what_waits(mailroom, now)?;
         }
         let warns_at = self
             .live
             .iter()
             .filter_map(|live| live.warns_at(mailroom, now))
             .min();
-        if told > 0 {
+        if recorded > 0 {
             // The events just recorded make files; the next pass delivers them.
             self.wake_at = Some(0);
         } else if !self.settling.is_empty()
@@ -154,7 +154,7 @@ impl Runner {
         } else {
             self.wake_at = [warns_at, self.day_turns(now)].into_iter().flatten().min();
         }
-        Ok(told)
+        Ok(recorded)
     }
 
     /// Ends every command and waits until none of their processes is left. Their requests stay open: the next daemon
@@ -172,17 +172,17 @@ impl Runner {
                 live.note(&note);
             }
         }
-        let mut told = 0;
+        let mut recorded = 0;
         for live in &mut self.live {
             let count = live.uncounted();
             if count > 0 && is_open(mailroom, &live.run) {
-                told += usize::from(record_turns(mailroom, &live.run, count, now)?);
+                recorded += usize::from(record_turns(mailroom, &live.run, count, now)?);
                 live.counted += count;
             }
-            told += usize::from(record_reads(mailroom, live, now)?);
-            told += record_validation_runs(mailroom, live, now)?;
+            recorded += usize::from(record_reads(mailroom, live, now)?);
+            recorded += record_validation_runs(mailroom, live, now)?;
         }
-        Ok(told)
+        Ok(recorded)
     }
 
     /// Records what runs have used once that exhausts a budget, and ends the runs of an agent that has none left for
@@ -201,7 +201,7 @@ impl Runner {
             .filter(|live| live.is_being_ended())
             .map(|live| live.run.id.clone())
             .collect();
-        let mut told = 0;
+        let mut recorded = 0;
         for report in going_on
             .iter()
             .filter(|report| !ending.contains(&report.run))
@@ -209,7 +209,7 @@ impl Runner {
             let is_over = mailroom.is_used_up(&report.review, mailroom.unrecorded(report))
                 || mailroom.used_up(&report.agent, &going_on, now).is_some();
             if is_over {
-                told += usize::from(record_spend(mailroom, report, now)?);
+                recorded += usize::from(record_spend(mailroom, report, now)?);
             }
         }
         for live in &mut self.live {
@@ -219,7 +219,7 @@ impl Runner {
                 live.end_for(&used_up, now);
             }
         }
-        Ok(told)
+        Ok(recorded)
     }
 
     /// Checks the requests that wait for the next day again: a reloaded config may give them a budget.
@@ -289,13 +289,13 @@ impl Runner {
     }
 
     fn settle(&mut self, mailroom: &mut Mailroom, now: Moment) -> Result<usize, SpoolError> {
-        let mut told = 0;
+        let mut recorded = 0;
         let mut left = Vec::new();
         while let Some(mut settling) = self.settling.pop() {
             match settling.go_on(mailroom, now) {
                 Ok(settle::Settlement::Wait) => left.push(settling),
                 Ok(settle::Settlement::Done(count)) => {
-                    told += count;
+                    recorded += count;
                     if !settling.is_paid_only && !is_open(mailroom, &settling.run) {
                         start::put_away(mailroom.root(), &settling.run);
                     }
@@ -308,6 +308,6 @@ impl Runner {
             }
         }
         self.settling = left;
-        Ok(told)
+        Ok(recorded)
     }
 }

@@ -68,7 +68,7 @@ impl PlaceSearch {
     }
 
     /// Returns the place once the search for this question has ended, and starts a search if there is none.
-    pub(super) fn found(
+    pub(super) fn poll_or_begin(
         searches: &mut BTreeMap<ReviewKey, Self>,
         key: &ReviewKey,
         question: PlaceQuestion,

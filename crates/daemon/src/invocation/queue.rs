@@ -13,7 +13,7 @@ use workspace::error::chain;
 
 use super::place::{CodePlace, PlaceSearch};
 use super::settle::Settling;
-use super::{MAIL_MS, Runner, start, unavailable};
+use super::{AgentCommands, MAIL_MS, start, unavailable};
 use crate::mailroom::Mailroom;
 
 /// A request that waits for its reviewer's command.
@@ -27,13 +27,13 @@ struct WaitingRequest {
 /// The authors' turns at each reviewer. Priorities are the author's own word, so they order only its own requests: no
 /// number of urgent ones keeps another author waiting for more than one start.
 #[derive(Debug, Default)]
-pub(super) struct Turns {
+pub(super) struct AuthorTurns {
     /// For each reviewer and author, the number of its last start among all starts.
     last: BTreeMap<(AgentName, AgentName), u64>,
     starts: u64,
 }
 
-impl Turns {
+impl AuthorTurns {
     /// Notes that a request of this author starts.
     fn note(&mut self, reviewer: &AgentName, author: &AgentName) {
         self.starts += 1;
@@ -62,7 +62,7 @@ impl Turns {
 /// The pause before another start after the folder of a run could not be made, in milliseconds.
 const RETRY_MS: u64 = 1_000;
 
-impl Runner {
+impl AgentCommands {
     /// Starts the commands of waiting requests while there is room. Authors take turns.
     pub(super) fn start_what_waits(
         &mut self,
@@ -73,33 +73,34 @@ impl Runner {
         self.put_off.retain(|key, _| due.contains(key));
         self.searches.retain(|key, _| due.contains(key));
         self.day_turns_at = None;
-        let mut told = 0;
+        let mut recorded = 0;
         if self.held_up_until.is_some_and(|until| now.mono < until) {
-            return Ok(told);
+            return Ok(recorded);
         }
         for key in due {
             let Some(reviewer) = mailroom.reviewer(&key).cloned() else {
                 continue;
             };
             if let Some(used_up) = mailroom.used_up(&reviewer, &[], now) {
-                told += self.put_off_to_the_next_day(mailroom, (&key, &reviewer), &used_up, now)?;
+                recorded +=
+                    self.put_off_to_the_next_day(mailroom, (&key, &reviewer), &used_up, now)?;
             } else if self.has_room(mailroom, (&key, &reviewer))
                 && self.has_waited(mailroom, &key, now)
             {
                 let question = start::place_question(mailroom, &key);
-                let found =
-                    question.and_then(|asked| PlaceSearch::found(&mut self.searches, &key, asked));
+                let found = question
+                    .and_then(|asked| PlaceSearch::poll_or_begin(&mut self.searches, &key, asked));
                 let Some((id, place)) = found else {
                     continue;
                 };
                 let Some(folder) = self.folder(mailroom, (&key, &id), now) else {
                     break;
                 };
-                told +=
+                recorded +=
                     usize::from(self.begin(mailroom, (&key, &reviewer), (folder, place), now)?);
             }
         }
-        Ok(told)
+        Ok(recorded)
     }
 
     /// The reviews whose request waits for a command, in the order in which their commands start.
@@ -112,7 +113,7 @@ impl Runner {
                 review: key.clone(),
                 reviewer: review.reviewer(key).clone(),
             });
-        self.turns.in_order(due.collect())
+        self.author_turns.in_order(due.collect())
     }
 
     /// True if the request has waited for its reviewer's mail, or does not have to.
@@ -135,7 +136,7 @@ impl Runner {
             .record_run(&Event::Started(Which::at_work(key, reviewer)), now)
             .inspect_err(|_| folder.remove())?;
         self.put_off.remove(key);
-        self.turns.note(reviewer, &key.author);
+        self.author_turns.note(reviewer, &key.author);
         // If the review's budget was lowered, recording the start has ended the review.
         let is_waiting = mailroom.reviewer(key) == Some(reviewer)
             && mailroom
@@ -287,7 +288,7 @@ mod tests {
 
     #[test]
     fn authors_take_turns_and_priorities_order_only_their_own_requests() {
-        let mut turns = Turns::default();
+        let mut turns = AuthorTurns::default();
         let mut due = vec![
             ("1 mallory codex", 2),
             ("2 mallory codex", 1),

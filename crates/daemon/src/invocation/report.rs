@@ -57,7 +57,7 @@ pub(super) fn record_validation_runs(
     live: &mut Live,
     now: Moment,
 ) -> Result<usize, SpoolError> {
-    let mut told = 0;
+    let mut recorded = 0;
     for CommandRun { command, end } in std::mem::take(&mut live.ran) {
         let checkout = live.run.launch.checkout.as_ref();
         let run = ObservedRun {
@@ -68,12 +68,12 @@ pub(super) fn record_validation_runs(
             head: checkout.map(|own| own.commit.clone()),
         };
         let which = live.run.which();
-        told += usize::from(mailroom.record_run(&Event::Ran { which, run }, now)?);
+        recorded += usize::from(mailroom.record_run(&Event::Ran { which, run }, now)?);
     }
     if live.is_validated {
         live.let_start();
     }
-    Ok(told)
+    Ok(recorded)
 }
 
 pub(super) fn record_turns(

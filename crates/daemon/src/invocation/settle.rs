@@ -267,7 +267,7 @@ impl Settling {
         why: &str,
         now: Moment,
     ) -> Result<Settlement, SpoolError> {
-        let mut told = 0;
+        let mut recorded = 0;
         let mut failure = self.failure(mailroom, cause, why, now);
         let turns = self
             .end
@@ -275,12 +275,12 @@ impl Settling {
             .map_or(0, |end| end.said.turns)
             .saturating_sub(self.counted);
         if turns > 0 {
-            told += usize::from(record_turns(mailroom, &self.run, turns, now)?);
+            recorded += usize::from(record_turns(mailroom, &self.run, turns, now)?);
         }
-        told += self.pay(mailroom, now)?;
+        recorded += self.pay(mailroom, now)?;
         // The last turn or the last of the money may have ended the review already.
         if !is_open(mailroom, &self.run) {
-            return Ok(Settlement::Done(told));
+            return Ok(Settlement::Done(recorded));
         }
         let is_ended = self
             .end
@@ -297,7 +297,7 @@ impl Settling {
             which: self.run.which(),
             failure,
         };
-        told += usize::from(mailroom.record_run(&event, now)?);
+        recorded += usize::from(mailroom.record_run(&event, now)?);
         let (review, run) = (&self.run.review, &self.run.id);
         let asked = mailroom
             .review(review)
@@ -313,7 +313,7 @@ impl Settling {
             None => tracing::warn!(%review, run, why, "a command failed; a person decides"),
         }
         // Zero events would put off the next start until the next message.
-        Ok(Settlement::Done(told.max(1)))
+        Ok(Settlement::Done(recorded.max(1)))
     }
 }
 

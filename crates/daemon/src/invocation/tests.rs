@@ -18,7 +18,7 @@ use super::*;
 struct Waiting {
     root: TempDir,
     mailroom: Mailroom,
-    runner: Runner,
+    commands: AgentCommands,
 }
 
 /// The moment `hours` hours after a midnight.
@@ -78,7 +78,7 @@ impl Waiting {
         let mut waiting = Self {
             root,
             mailroom,
-            runner: Runner::default(),
+            commands: AgentCommands::default(),
         };
         waiting.mailroom.sweep().expect("a sweep");
         let pass = waiting.mailroom.pass(at(10)).expect("a pass");
@@ -96,9 +96,9 @@ impl Waiting {
         assert!(record_spend(&mut self.mailroom, &report, at(hours)).expect("a commit"));
     }
 
-    /// The number of starts of each request, after the runner worked at this hour.
+    /// The number of starts of each request, after the commands were tended at this hour.
     fn starts(&mut self, hours: u64) -> Vec<u8> {
-        self.runner
+        self.commands
             .tend(&mut self.mailroom, at(hours), false)
             .expect("a look");
         let open = self.mailroom.open_requests();
@@ -111,8 +111,8 @@ fn a_request_waits_for_the_day_to_turn_and_is_started_then() {
     let mut waiting = Waiting::new("per_agent = { tokens = 100 }");
     waiting.spend("86", "1", 100, 11);
     assert_eq!(waiting.starts(12), [0, 0]);
-    // The runner wakes up by itself within the hour.
-    assert_eq!(waiting.runner.next_wakeup(), Some(13 * 3_600_000));
+    // They wake up by themselves within the hour.
+    assert_eq!(waiting.commands.next_wakeup(), Some(13 * 3_600_000));
     assert_eq!(waiting.starts(23), [0, 0]);
     let started: u8 = waiting.starts(24).iter().sum();
     assert_eq!(started, 1, "one at a time");
@@ -139,7 +139,7 @@ fn a_repository_that_keeps_git_waiting_keeps_nobody_else_waiting() {
     // Git answers after its time limit only; meanwhile nothing has started, and the loop goes on.
     assert_eq!(waiting.starts(12), [0, 0]);
     assert_eq!(waiting.starts(13), [0, 0]);
-    assert!(waiting.runner.next_wakeup().is_some());
+    assert!(waiting.commands.next_wakeup().is_some());
     drop(waiting.root);
 }
 
@@ -152,7 +152,7 @@ fn no_more_commands_run_at_once_than_the_agent_and_the_machine_may_have() {
         let mut waiting = Waiting::under(&config, "");
         let started: u8 = waiting.starts(11).iter().sum();
         assert_eq!(started, expected, "{of_agent} of {of_all}");
-        waiting.runner.stop();
+        waiting.commands.stop();
     }
 }
 

@@ -14,7 +14,7 @@ impl Daemon<'_> {
         let refusal = match self.read_anew() {
             Ok(changed) => {
                 tracing::info!(changed, "reloaded settled.toml");
-                self.runner.reconfigured();
+                self.commands.reconfigured();
                 None
             }
             Err(error) => {

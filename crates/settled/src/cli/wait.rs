@@ -15,7 +15,7 @@ use workspace::clock;
 use workspace::index::LedgerIndex;
 
 use super::answer::{CommandOutput, print};
-use super::context::{Context, quoted};
+use super::context::{Context, Me, quoted};
 use super::failure::Failure;
 use super::{home, inbox};
 use crate::exit::Exit;
@@ -76,8 +76,29 @@ struct WaitView {
 
 pub(super) fn run(args: &Args, context: &Context) -> Result<Exit, Failure> {
     let me = context.me()?;
-    let mailboxes = AgentMailboxes::new(&me.root, &me.agent);
     let start = Instant::now();
+    let end = wait(args, &me)?;
+    let view = WaitView {
+        what: args.what,
+        waited_s: start.elapsed().as_secs(),
+        messages: Vec::new(),
+        serving: spool::is_served(&me.root),
+        reviews: None,
+    };
+    match end {
+        Some(WaitEnd::Messages(messages)) => {
+            let view = WaitView { messages, ..view };
+            arrived(view, args, &me, context)
+        }
+        Some(WaitEnd::OwnMove(reviews)) => own_move(view, reviews, args, &me, context),
+        Some(WaitEnd::Refused(file)) => Err(refused(&file)),
+        None => timed_out(view, args, &me, context),
+    }
+}
+
+/// Waits for what the arguments name. `None` if the time runs out first.
+fn wait(args: &Args, me: &Me) -> Result<Option<WaitEnd>, Failure> {
+    let mailboxes = AgentMailboxes::new(&me.root, &me.agent);
     let mut watched = vec![mailboxes.directory(MailboxPlace::Inbox)];
     if args.what == WaitFor::Reply {
         watched.push(mailboxes.directory(MailboxPlace::DeadLetter));
@@ -90,83 +111,84 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<Exit, Failure> {
         what: args.awaited(),
         pr: args.pr.as_ref(),
     };
-    let found = Wakeup::at(&watched).until(args.timeout, || wait.look());
-    let found = found.map_err(|error| inbox::unreadable(&error.directory, &error.source))?;
-    let waited_s = start.elapsed().as_secs();
-    let came = |messages| WaitView {
-        what: args.what,
-        waited_s,
-        messages,
-        serving: spool::is_served(&me.root),
-        reviews: None,
+    Wakeup::at(&watched)
+        .until(args.timeout, || wait.look())
+        .map_err(|error| inbox::unreadable(&error.directory, &error.source))
+}
+
+/// Prints the messages that arrived, with the command that comes next.
+fn arrived(view: WaitView, args: &Args, me: &Me, context: &Context) -> Result<Exit, Failure> {
+    let mut answer = CommandOutput::new(view);
+    // For any mail, only `settled` alone knows what comes first; an awaited answer comes first itself.
+    let first = match (args.what, &args.pr) {
+        (WaitFor::Any, None) => home::next(me, context)?,
+        (WaitFor::Any | WaitFor::Reply | WaitFor::Verdict, _) => None,
     };
-    match found {
-        Some(WaitEnd::Messages(messages)) => {
-            let mut answer = CommandOutput::new(came(messages));
-            // For any mail, only `settled` alone knows what comes first; an awaited answer comes first itself.
-            let first = match (args.what, &args.pr) {
-                (WaitFor::Any, None) => home::next(&me, context)?,
-                (WaitFor::Any | WaitFor::Reply | WaitFor::Verdict, _) => None,
-            };
-            if let Some((command, why)) = first {
-                answer.next(command, why);
-            } else if let Some(message) = answer.data.messages.first() {
-                answer.next(context.command_on("show", &message.name(), ""), "read it");
-            }
-            let screen = Screen::of_output();
-            let line = |message: &MailboxEntry| views::inbox::line(message, screen);
-            context.say(&answer, |came| came.messages.iter().map(line).collect())?;
-            Ok(Exit::Ok)
-        }
-        Some(WaitEnd::OwnMove(reviews)) => {
-            let moves: Vec<_> = reviews
-                .iter()
-                .flat_map(|mine| home::moves(mine, &me, context))
-                .collect();
-            let mut answer = CommandOutput::new(WaitView {
-                reviews: Some(reviews),
-                ..came(Vec::new())
-            });
-            for (command, why) in moves {
-                answer.next(command, why);
-            }
-            context.say(&answer, |view| {
-                format!(
-                    "no message will arrive: it is your move\n{}",
-                    view.text(args)
-                )
-            })?;
-            Ok(Exit::ActionRequired)
-        }
-        Some(WaitEnd::Refused(file)) => {
-            let message = format!("the daemon refused your message: {}", file.display());
-            Err(Failure::plain(Exit::InvalidMessage, message)
-                .next(format!("cat {}", quoted(file.as_os_str()))))
-        }
-        None => {
-            let reviews = LedgerIndex::read(&me.root)
-                .ok()
-                .map(|(index, _)| my_reviews::of(index.state(), &me.agent));
-            let stands = WaitView {
-                reviews,
-                ..came(Vec::new())
-            };
-            if !context.json {
-                print(&stands.text(args))?;
-            }
-            let message = format!("nothing arrived within {waited_s} s");
-            let is_own = |mine: &&MyReview| mine.whose == Move::Yours;
-            let own = stands.reviews.iter().flatten().find(is_own);
-            // An agent whose own move it is need not wait again.
-            let next = match own.filter(|_| args.what != WaitFor::Reply) {
-                Some(_) => "next".to_owned(),
-                None => args.words(),
-            };
-            Err(Failure::plain(Exit::Timeout, message)
-                .data(&stands)
-                .next(context.command(&next)))
-        }
+    if let Some((command, why)) = first {
+        answer.next(command, why);
+    } else if let Some(message) = answer.data.messages.first() {
+        answer.next(context.command_on("show", &message.name(), ""), "read it");
     }
+    let screen = Screen::of_output();
+    let line = |message: &MailboxEntry| views::inbox::line(message, screen);
+    context.say(&answer, |view| view.messages.iter().map(line).collect())?;
+    Ok(Exit::Ok)
+}
+
+/// Prints the reviews in which it is this agent's move, with the commands for it.
+fn own_move(
+    view: WaitView,
+    reviews: Vec<MyReview>,
+    args: &Args,
+    me: &Me,
+    context: &Context,
+) -> Result<Exit, Failure> {
+    let moves: Vec<_> = reviews
+        .iter()
+        .flat_map(|mine| home::moves(mine, me, context))
+        .collect();
+    let mut answer = CommandOutput::new(WaitView {
+        reviews: Some(reviews),
+        ..view
+    });
+    for (command, why) in moves {
+        answer.next(command, why);
+    }
+    context.say(&answer, |view| {
+        format!(
+            "no message will arrive: it is your move\n{}",
+            view.text(args)
+        )
+    })?;
+    Ok(Exit::ActionRequired)
+}
+
+fn refused(file: &Path) -> Failure {
+    let message = format!("the daemon refused your message: {}", file.display());
+    Failure::plain(Exit::InvalidMessage, message).next(format!("cat {}", quoted(file.as_os_str())))
+}
+
+/// Fails with the state of the reviews, and with the command that comes next.
+fn timed_out(view: WaitView, args: &Args, me: &Me, context: &Context) -> Result<Exit, Failure> {
+    let reviews = LedgerIndex::read(&me.root)
+        .ok()
+        .map(|(index, _)| my_reviews::of(index.state(), &me.agent));
+    let view = WaitView { reviews, ..view };
+    if !context.json {
+        print(&view.text(args))?;
+    }
+    let mut reviews = view.reviews.iter().flatten();
+    let is_own_move = reviews.any(|mine| mine.whose == Move::Yours);
+    // An agent whose own move it is need not wait again.
+    let next = if is_own_move && args.what != WaitFor::Reply {
+        "next".to_owned()
+    } else {
+        args.words()
+    };
+    let message = format!("nothing arrived within {} s", view.waited_s);
+    Err(Failure::plain(Exit::Timeout, message)
+        .data(&view)
+        .next(context.command(&next)))
 }
 
 impl Args {

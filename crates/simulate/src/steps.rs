@@ -260,27 +260,30 @@ fn failed(node: &Node, setup: &Setup) -> Parsed<Event> {
 
 /// The tokens and money of a run. A bare number counts tokens; each step is a new run unless it names one.
 fn spent(node: &Node, setup: &Setup) -> Parsed<Event> {
-    let is_bare = node.scalar().is_some();
+    let run = format!("run-{:05}", node.place.line);
+    if node.scalar().is_some() {
+        let reviewer = setup.reviewer().clone();
+        return Ok(Event::Spent(RunSpend {
+            review: ReviewKey::new(None, &setup.pr, setup.author().clone(), reviewer.clone()),
+            agent: reviewer,
+            run,
+            spend: Spend {
+                tokens: parsed(node)?,
+                ..Spend::default()
+            },
+        }));
+    }
     let field = |name| {
         let known = ["pr", "repo", "reviewer", "agent", "run", "tokens", "usd"];
         fields(node, "spend", &known).map(|_| node.field(name).map(|field| &field.value))
     };
-    let (mut reviewer, mut spend) = (setup.reviewer().clone(), Spend::default());
-    let mut report = RunSpend {
-        review: ReviewKey::new(None, &setup.pr, setup.author().clone(), reviewer.clone()),
-        agent: reviewer.clone(),
-        run: format!("run-{:05}", node.place.line),
-        spend,
+    let reviewer = match field("reviewer")? {
+        Some(name) => parsed(name)?,
+        None => setup.reviewer().clone(),
     };
-    if is_bare {
-        report.spend.tokens = parsed(node)?;
-        return Ok(Event::Spent(report));
-    }
-    if let Some(name) = field("reviewer")? {
-        reviewer = parsed(name)?;
-    }
     let pr = optional(node, "pr")?.unwrap_or_else(|| setup.pr.clone());
     let repo: Option<Repo> = optional(node, "repo")?;
+    let mut spend = Spend::default();
     if let Some(dollars) = field("usd")? {
         let amount = text(dollars)?.trim().parse().ok().and_then(micro_usd);
         let wrong = || ParseError::at(dollars.place, "`usd` is expected to be a number of dollars");
@@ -290,7 +293,7 @@ fn spent(node: &Node, setup: &Setup) -> Parsed<Event> {
     Ok(Event::Spent(RunSpend {
         review: ReviewKey::new(repo.as_ref(), &pr, setup.author().clone(), reviewer.clone()),
         agent: optional(node, "agent")?.unwrap_or(reviewer),
-        run: optional::<String>(node, "run")?.unwrap_or(report.run),
+        run: optional::<String>(node, "run")?.unwrap_or(run),
         spend,
     }))
 }

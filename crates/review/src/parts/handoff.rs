@@ -22,6 +22,23 @@ pub(crate) struct Opener<'a> {
     pub(crate) holds_task: bool,
 }
 
+/// A finding that is open, held or deferred.
+#[derive(Clone, Copy)]
+struct Unsettled<'a> {
+    key: &'a ReviewKey,
+    id: &'a FindingId,
+    thread: &'a Thread,
+}
+
+/// The findings that one task takes together.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+enum Group<'a> {
+    /// A finding without a file goes alone; the number tells it from others.
+    Alone(usize),
+    /// The findings in one file.
+    OfFile(&'a RepoPath),
+}
+
 /// The handoff of an event, and the threads it changes.
 #[derive(Default)]
 pub(crate) struct HandoffPlan<'a> {
@@ -44,42 +61,27 @@ pub(crate) fn plan<'a>(
             .threads
             .iter()
             .filter(|(_, thread)| thread.state != ThreadState::Resolved);
-        threads.map(|(id, thread)| (*key, id, thread))
+        threads.map(|(id, thread)| Unsettled { key, id, thread })
     });
     let mut plan = HandoffPlan::default();
     match event.action {
         PullAction::Opened | PullAction::Synchronize | PullAction::Reopened => {}
-        PullAction::Closed => unsettled.for_each(|finding| plan.drop(finding)),
+        PullAction::Closed => unsettled.for_each(|finding| plan.close(finding)),
         PullAction::Merged => {
             let mut groups: BTreeMap<_, Vec<_>> = BTreeMap::new();
-            for (alone, finding) in unsettled.enumerate() {
-                match target(finding.2, opener, policy) {
+            for (number, finding) in unsettled.enumerate() {
+                match target(finding.thread, opener, policy) {
                     Ok(target) => {
-                        let file = finding.2.file.as_ref();
-                        // A finding without a file goes alone.
-                        let alone = if file.is_some() { 0 } else { alone };
-                        groups
-                            .entry((target, file, alone))
-                            .or_default()
-                            .push(finding);
+                        let file = finding.thread.file.as_ref();
+                        let group = file.map_or(Group::Alone(number), Group::OfFile);
+                        groups.entry((target, group)).or_default().push(finding);
                     }
-                    Err(why) => {
-                        if why.is_left_to_person() {
-                            let left = finding.2.with_handoff(HandoffState::LeftToPerson);
-                            plan.change(finding.0, finding.1, left);
-                        }
-                        plan.leave(finding, why);
-                    }
+                    Err(why) => plan.leave(finding, why),
                 }
             }
-            for (number, ((target, file, _), findings)) in (tasks as u64 + 1..).zip(groups) {
-                plan.dispatch(
-                    event,
-                    TaskId::new(&event.pr, number),
-                    target,
-                    file,
-                    &findings,
-                );
+            for (number, ((target, group), findings)) in (tasks as u64 + 1..).zip(groups) {
+                let id = TaskId::new(&event.pr, number);
+                plan.dispatch(event, id, target, &group, &findings);
             }
         }
     }
@@ -143,48 +145,56 @@ impl<'a> HandoffPlan<'a> {
         event: &PullEvent,
         id: TaskId,
         target: &AgentName,
-        file: Option<&RepoPath>,
-        findings: &[(&'a ReviewKey, &'a FindingId, &'a Thread)],
+        group: &Group<'_>,
+        findings: &[Unsettled<'a>],
     ) {
-        for (key, finding, thread) in findings {
-            let handed_off = thread.with_handoff(HandoffState::HandedOff(id.clone()));
-            self.change(key, finding, handed_off);
+        for finding in findings {
+            self.change(*finding, HandoffState::HandedOff(id.clone()));
         }
-        let findings = findings.iter().map(|(key, finding, thread)| TaskFinding {
-            review: (*key).clone(),
-            id: (*finding).clone(),
-            thread: (*thread).clone(),
+        let file = match group {
+            Group::Alone(_) => None,
+            Group::OfFile(file) => Some((*file).clone()),
+        };
+        let findings = findings.iter().map(|finding| TaskFinding {
+            review: finding.key.clone(),
+            id: finding.id.clone(),
+            thread: finding.thread.clone(),
         });
         self.handoff.tasks.push(Task {
             target: target.clone(),
             repo: event.repo.clone(),
             pr: event.pr.clone(),
-            file: file.cloned(),
+            file,
             findings: findings.collect(),
             id,
         });
     }
 
-    fn drop(&mut self, (key, id, thread): (&'a ReviewKey, &'a FindingId, &'a Thread)) {
-        if thread.is_queued() {
+    /// Drops the queueing of a finding whose pull request was closed.
+    fn close(&mut self, finding: Unsettled<'a>) {
+        if finding.thread.is_queued() {
             self.handoff.dropped += 1;
-            self.change(key, id, thread.with_handoff(HandoffState::ByPolicy));
+            self.change(finding, HandoffState::ByPolicy);
         }
-        self.leave((key, id, thread), NoHandoff::NotMerged);
+        self.leave(finding, NoHandoff::NotMerged);
     }
 
-    fn leave(&mut self, (key, id, _): (&'a ReviewKey, &'a FindingId, &'a Thread), why: NoHandoff) {
+    fn leave(&mut self, finding: Unsettled<'a>, why: NoHandoff) {
+        if why.is_left_to_person() {
+            self.change(finding, HandoffState::LeftToPerson);
+        }
         self.handoff.left.push(Left {
-            review: key.clone(),
-            id: id.clone(),
+            review: finding.key.clone(),
+            id: finding.id.clone(),
             why,
         });
     }
 
-    fn change(&mut self, key: &'a ReviewKey, id: &FindingId, thread: Thread) {
+    fn change(&mut self, finding: Unsettled<'a>, handoff: HandoffState) {
+        let thread = finding.thread.with_handoff(handoff);
         self.threads
-            .entry(key)
+            .entry(finding.key)
             .or_default()
-            .insert(id.clone(), thread);
+            .insert(finding.id.clone(), thread);
     }
 }

@@ -66,7 +66,7 @@ pub(super) fn start(
     mailroom: &Mailroom,
     key: &ReviewKey,
     (folder, mut place): (Folder, CodePlace),
-    tell: &UnboundedSender<(String, KeeperNote)>,
+    sender: &UnboundedSender<(String, KeeperNote)>,
     now: Moment,
 ) -> io::Result<Live> {
     let review = mailroom.review(key).ok_or_else(gone)?;
@@ -82,20 +82,17 @@ pub(super) fn start(
     if let Some(checkout) = &mut place.checkout {
         checkout.mib_max = mailroom.config().runner.tree_mib_max;
     }
-    let until = review
+    let seconds_left = review
         .deadline()
         .map_or(0, |(at, _)| (at - now.utc).num_seconds());
-    let mut values = values(mailroom, key, review, (&folder, &place), until);
-    let told = prompt::fill(&template(mailroom.root(), agent)?, &values);
-    Folder::write(&folder.prompt(), &told)?;
-    values.extend([("prompt", told), ("schema_json", schema)]);
-    let filled = |text: &String| prompt::fill_word(text, &values);
+    let mut values = prompt_values(mailroom, key, review, (&folder, &place), seconds_left);
+    let prompt = prompt::fill(&template(mailroom.root(), agent)?, &values);
+    Folder::write(&folder.prompt(), &prompt)?;
+    values.extend([("prompt", prompt), ("schema_json", schema)]);
+    let fill = |text: &String| prompt::fill_word(text, &values);
     // All starts of a round share its time. If it was nearly over before, an earlier start has logged that.
     let warn_s = i64::try_from(mailroom.config().runner.warn_s).unwrap_or(i64::MAX);
-    let is_warned = open.starts > 1 && until < warn_s;
-    let validation = validation(mailroom.config(), key, review, &place);
-    let sandbox = agent.sandbox.as_ref();
-    let sandbox = sandbox.map(|section| section.around(mailroom.root(), agent.env.keys()));
+    let is_warned = open.starts > 1 && seconds_left < warn_s;
     let run = Run {
         schema_version: 1,
         id: id.clone(),
@@ -104,38 +101,41 @@ pub(super) fn start(
         request: open.request.clone(),
         start: open.starts,
         launch: Launch {
-            command: command(agent, mailroom.root(), filled),
+            command: command(agent, mailroom.root(), fill),
+            validation: validation(mailroom.config(), key, review, &place),
             workdir: place.workdir,
-            validation,
             checkout: place.checkout,
-            sandbox,
+            sandbox: agent
+                .sandbox
+                .as_ref()
+                .map(|section| section.around(mailroom.root(), agent.env.keys())),
             reads_prompt: agent.stdin == Input::Prompt,
             output: agent.output,
-            seconds_max: u64::try_from(until.saturating_add(SLACK_S)).unwrap_or(0),
+            seconds_max: u64::try_from(seconds_left.saturating_add(SLACK_S)).unwrap_or(0),
         },
     };
     folder.tell_run(&run)?;
     let env = agent.env.iter();
-    let env = env.map(|(name, value)| (name.clone(), filled(value)));
-    let it = RunIdentity {
+    let env = env.map(|(name, value)| (name.clone(), fill(value)));
+    let identity = RunIdentity {
         root: mailroom.root(),
         agent: reviewer,
         run: &id,
         env: &env.collect(),
     };
-    let mut keeper = launch::keeper(&folder, &it)?;
-    let heard = keeper.stdout.take().expect("it was piped");
+    let mut keeper = launch::keeper(&folder, &identity)?;
+    let notes = keeper.stdout.take().expect("it was piped");
     tracing::info!(review = %key, run = id, start = open.starts, "started a command");
-    let tell = tell.clone();
+    let sender = sender.clone();
     // If the daemon has ended, nobody receives the note.
-    launch::listen(heard, move |note| drop(tell.send((id.clone(), note))));
+    launch::listen(notes, move |note| drop(sender.send((id.clone(), note))));
     Ok(Live::new(run, folder, keeper, is_warned))
 }
 
 /// The words of the command. A relative path to a program is relative to the agent's `workdir`, never to the commit
 /// under review: otherwise its author could choose the reviewer.
-fn command(agent: &AgentSection, root: &Path, filled: impl Fn(&String) -> String) -> Vec<String> {
-    let mut words: Vec<String> = agent.command.iter().map(filled).collect();
+fn command(agent: &AgentSection, root: &Path, fill: impl Fn(&String) -> String) -> Vec<String> {
+    let mut words: Vec<String> = agent.command.iter().map(fill).collect();
     if let Some(program) = words.first_mut().filter(|program| program.contains('/')) {
         // `join` keeps an absolute path as it is.
         let whole = root.join(&agent.workdir).join(&*program);
@@ -171,7 +171,7 @@ pub(super) fn validation(
 }
 
 /// The values that a prompt may contain: numbers, names of agents and paths of the daemon.
-fn values(
+fn prompt_values(
     mailroom: &Mailroom,
     key: &ReviewKey,
     review: &Review,

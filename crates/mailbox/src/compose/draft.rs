@@ -113,69 +113,22 @@ impl MessageDraft {
     ) -> Result<(UncheckedMessage, MessagePacket), DraftError> {
         let mut body = self.body.clone();
         let text = self.spread(&mut body);
-        let foreign = body
-            .names()
-            .find(|name| !self.knows(name) && self.body.get(name).is_some());
-        if let Some(field) = foreign {
-            return Err(DraftError::Foreign {
-                field: field.to_owned(),
-                kind: self.kind,
-            });
-        }
-        let repo = body
-            .get("repo")
-            .and_then(Value::as_str)
-            .and_then(|text| Repo::new(text).ok());
-        let in_body = body
-            .get("pr")
-            .and_then(Value::as_str)
-            .and_then(|text| PrNumber::new(text).ok());
-        let pr = self.pr.clone().or(in_body);
-        let other = pr
-            .as_ref()
-            .and_then(|pr| self.other_side(root, me, pr, repo.as_ref(), at));
-        let to = match (self.to.as_slice(), &other) {
-            ([], Some((only, _))) => vec![only.clone()],
-            ([], None) => return Err(DraftError::Nobody),
-            (said, _) => said.to_vec(),
-        };
-        if let Some((_, Some(round))) = other {
-            body.fill("round", round);
-        }
-        if let (MessageType::Review(ReviewKind::Request), Some(pr), [other]) =
-            (self.kind, &pr, to.as_slice())
-        {
-            as_before(&mut body, &Said::read(root, me, other, pr));
-        }
-        let described = match &self.repository {
-            Some(directory) if self.kind == MessageType::Review(ReviewKind::Request) => {
-                change::describe(&mut body, directory)
-            }
-            Some(_) | None => Described::default(),
-        };
+        self.check_names(&body)?;
+        let in_body = || text_of(&body, "pr").and_then(|text| PrNumber::new(text).ok());
+        let pr = self.pr.clone().or_else(in_body);
+        let to = self.address(root, me, pr.as_ref(), at, &mut body)?;
+        let described = self.describe(root, me, pr.as_ref(), &to, &mut body);
         let packet = self.placed(root, me, pr.as_ref(), described.packet, &mut body)?;
         self.complete(&mut body, pr.as_ref(), &packet);
-
-        let priority = self.priority.unwrap_or(Priority::P2);
-        let mut envelope = EnvelopeHead {
+        let head = EnvelopeHead {
             id,
             from: me,
             to: &to,
             kind: self.kind,
-            priority,
+            priority: self.priority.unwrap_or(Priority::P2),
             at,
-        }
-        .fields();
-        envelope.put_given("related_pr", pr.as_ref().map(PrNumber::as_str));
-        envelope.put(
-            "subject",
-            self.subject
-                .clone()
-                .unwrap_or_else(|| self.default_subject(pr.as_ref(), &body)),
-        );
-        for name in self.envelope.names() {
-            envelope.put_given(name, self.envelope.get(name).cloned());
-        }
+        };
+        let envelope = self.envelope(&head, pr.as_ref(), &body);
         let body = if self.kind.is_review() {
             BodyContent::Fields(body)
         } else {
@@ -192,6 +145,76 @@ impl MessageDraft {
             },
             packet,
         ))
+    }
+
+    /// Refuses a given field that no body of this type has.
+    fn check_names(&self, body: &Fields) -> Result<(), DraftError> {
+        let foreign = body
+            .names()
+            .find(|name| !self.knows(name) && self.body.get(name).is_some());
+        foreign.map_or(Ok(()), |field| {
+            Err(DraftError::Foreign {
+                field: field.to_owned(),
+                kind: self.kind,
+            })
+        })
+    }
+
+    /// Returns the recipients, and fills in the round that the message answers.
+    fn address(
+        &self,
+        root: &Path,
+        me: &AgentName,
+        pr: Option<&PrNumber>,
+        at: DateTime<Utc>,
+        body: &mut Fields,
+    ) -> Result<Vec<AgentName>, DraftError> {
+        let repo = text_of(body, "repo").and_then(|text| Repo::new(text).ok());
+        let other = pr.and_then(|pr| self.other_side(root, me, pr, repo.as_ref(), at));
+        let to = match (self.to.as_slice(), &other) {
+            ([], Some((only, _))) => vec![only.clone()],
+            ([], None) => return Err(DraftError::Nobody),
+            (given, _) => given.to_vec(),
+        };
+        if let Some((_, Some(round))) = other {
+            body.fill("round", round);
+        }
+        Ok(to)
+    }
+
+    /// Describes the change of a request: as in the review's messages before, and as git sees it.
+    fn describe(
+        &self,
+        root: &Path,
+        me: &AgentName,
+        pr: Option<&PrNumber>,
+        to: &[AgentName],
+        body: &mut Fields,
+    ) -> Described {
+        if self.kind != MessageType::Review(ReviewKind::Request) {
+            return Described::default();
+        }
+        if let (Some(pr), [other]) = (pr, to) {
+            as_before(body, &Said::read(root, me, other, pr));
+        }
+        match &self.repository {
+            Some(directory) => change::describe(body, directory),
+            None => Described::default(),
+        }
+    }
+
+    fn envelope(&self, head: &EnvelopeHead<'_>, pr: Option<&PrNumber>, body: &Fields) -> Fields {
+        let mut envelope = head.fields();
+        envelope.put_given("related_pr", pr.map(PrNumber::as_str));
+        let subject = self.subject.clone();
+        envelope.put(
+            "subject",
+            subject.unwrap_or_else(|| self.default_subject(pr, body)),
+        );
+        for name in self.envelope.names() {
+            envelope.put_given(name, self.envelope.get(name).cloned());
+        }
+        envelope
     }
 
     /// The other agent of the review and the round that a message names, from the ledger if it can be read, else from
@@ -377,6 +400,11 @@ impl MessageDraft {
         assert!(line::is_one_line(&subject), "{subject:?} has several lines");
         subject
     }
+}
+
+/// Returns the text of a field, if it is one.
+fn text_of<'f>(fields: &'f Fields, name: &str) -> Option<&'f str> {
+    fields.get(name).and_then(Value::as_str)
 }
 
 /// Fills in what a new request has in common with the last one: its branch, and as commit and summary those of the

@@ -346,72 +346,107 @@ fn ask(
         return Ok(Err(why));
     }
     std::fs::write(mailroom.join(FILE), config)?;
-    let log = std::fs::File::create(place.join("daemon.log"))?;
-    let _daemon = Serving(
-        ours(settled, mailroom)
-            .arg("serve")
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(log)
-            .spawn()?,
-    );
-    let began = Instant::now();
-    // The brief names a changed file and the prompt does not, so an answer with this word shows that the agent read the
-    // brief.
-    let word = format!("brief-{}", workspace::clock::new_name());
-    let body = place.join("body.yaml");
+    let _daemon = serve(settled, mailroom, place)?;
     // As in a review, the agent works in a worktree if there is a commit.
     let head = workdir.and_then(|code| Repository::at(&code).resolve("HEAD").ok()?);
-    let lacks_tree = leaves_out && head.is_none();
+    let request = ProbeRequest {
+        settled,
+        mailroom,
+        word: format!("brief-{}", workspace::clock::new_name()),
+        has_tools,
+        lacks_tree: leaves_out && head.is_none(),
+        began: Instant::now(),
+    };
     let head = head.map_or_else(String::new, |head| format!("declared_head: {head}\n"));
-    std::fs::write(
-        &body,
-        format!(
-            "pr: 1\nbranch: probe\ndiff_summary: {TASK}\nchanged_files: [{word}]\nmax_turns_reviewer: 10\n\
-             max_runtime_s_reviewer: {SECONDS_MAX}\n{head}"
-        ),
-    )?;
-    let mut answered = None;
-    checked(ours(settled, mailroom).args([
-        "send",
-        "review_request",
-        "--agent",
-        ASKER,
-        "--to",
-        name,
-        "--body-file",
-        &body.display().to_string(),
-        "--repo-dir",
-        &mailroom.display().to_string(),
-    ]))?;
-    loop {
-        let status = json(ours(settled, mailroom).args(["status", "--json"]))?;
-        let review = &status["data"]["reviews"][0];
-        match review["phase"].as_str() {
-            Some("reviewing") | None if began.elapsed() < patience.review => {
-                std::thread::sleep(Duration::from_millis(200));
-            }
-            // The packet with its findings may appear before the message, which says whether the tools were used.
-            Some("approved" | "fixing")
-                if repeats(mailroom, &word)?
-                    && (!has_tools || has_file(mailroom, &[&inbox()], "id: ")?) =>
-            {
-                if has_tools && has_file(mailroom, &[&inbox()], PRINTED)? {
-                    return Ok(Err(ProbeFailure::WithoutTools));
+    request.send(name, &place.join("body.yaml"), &head)?;
+    request.await_answer(patience)
+}
+
+fn serve(settled: &Path, mailroom: &Path, place: &Path) -> std::io::Result<Serving> {
+    let log = std::fs::File::create(place.join("daemon.log"))?;
+    let daemon = ours(settled, mailroom)
+        .arg("serve")
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(log)
+        .spawn()?;
+    Ok(Serving(daemon))
+}
+
+/// A request to the agent that is probed.
+struct ProbeRequest<'p> {
+    settled: &'p Path,
+    mailroom: &'p Path,
+    /// The brief names a changed file and the prompt does not, so an answer with this word shows that the agent read the
+    /// brief.
+    word: String,
+    has_tools: bool,
+    /// True if the agent needs a worktree and no commit gives it one.
+    lacks_tree: bool,
+    began: Instant,
+}
+
+impl ProbeRequest<'_> {
+    fn send(&self, to: &str, body: &Path, head: &str) -> std::io::Result<()> {
+        let word = &self.word;
+        std::fs::write(
+            body,
+            format!(
+                "pr: 1\nbranch: probe\ndiff_summary: {TASK}\nchanged_files: [{word}]\nmax_turns_reviewer: 10\n\
+                 max_runtime_s_reviewer: {SECONDS_MAX}\n{head}"
+            ),
+        )?;
+        checked(ours(self.settled, self.mailroom).args([
+            "send",
+            "review_request",
+            "--agent",
+            ASKER,
+            "--to",
+            to,
+            "--body-file",
+            &body.display().to_string(),
+            "--repo-dir",
+            &self.mailroom.display().to_string(),
+        ]))?;
+        Ok(())
+    }
+
+    fn await_answer(&self, patience: &Patience) -> std::io::Result<Result<u64, ProbeFailure>> {
+        let mailroom = self.mailroom;
+        let mut answered = None;
+        loop {
+            let status = json(ours(self.settled, mailroom).args(["status", "--json"]))?;
+            let review = &status["data"]["reviews"][0];
+            match review["phase"].as_str() {
+                Some("reviewing") | None if self.began.elapsed() < patience.review => {
+                    std::thread::sleep(Duration::from_millis(200));
                 }
-                return Ok(Ok(began.elapsed().as_secs()));
+                Some("approved" | "fixing") if self.has_answer()? => {
+                    if self.has_tools && has_file(mailroom, &[&inbox()], PRINTED)? {
+                        return Ok(Err(ProbeFailure::WithoutTools));
+                    }
+                    return Ok(Ok(self.began.elapsed().as_secs()));
+                }
+                // The ledger has the answer; its files follow.
+                Some("approved" | "fixing")
+                    if answered.get_or_insert_with(Instant::now).elapsed() < patience.files =>
+                {
+                    std::thread::sleep(Duration::from_millis(100));
+                }
+                Some("approved" | "fixing") => return Ok(Err(ProbeFailure::Unread)),
+                _ => {
+                    let why = failure(review, self.lacks_tree, mailroom, patience.ending)?;
+                    return Ok(Err(why));
+                }
             }
-            // The ledger has the answer; its files follow.
-            Some("approved" | "fixing")
-                if answered.get_or_insert_with(Instant::now).elapsed() < patience.files =>
-            {
-                std::thread::sleep(Duration::from_millis(100));
-            }
-            Some("approved" | "fixing") => {
-                return Ok(Err(ProbeFailure::Unread));
-            }
-            _ => return Ok(Err(failure(review, lacks_tree, mailroom, patience.ending)?)),
         }
+    }
+
+    /// True if the files of the answer are there. The packet with its findings may appear before the message, which says
+    /// whether the tools were used.
+    fn has_answer(&self) -> std::io::Result<bool> {
+        Ok(repeats(self.mailroom, &self.word)?
+            && (!self.has_tools || has_file(self.mailroom, &[&inbox()], "id: ")?))
     }
 }
 

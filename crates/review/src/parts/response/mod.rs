@@ -123,7 +123,7 @@ pub(crate) fn judge(response: &Response<'_>) -> Result<ThreadChanges, Vec<Fault>
         named: BTreeSet::new(),
         known: OnceCell::new(),
         opened: Vec::new(),
-        raised: Vec::new(),
+        problems: Vec::new(),
         surplus: 0,
         alerts: Vec::new(),
         faults: Vec::new(),
@@ -145,9 +145,9 @@ pub(crate) fn judge(response: &Response<'_>) -> Result<ThreadChanges, Vec<Fault>
     if sheet.faults.len() < FAULTS_MAX {
         sheet.read_silence();
     }
-    let raised = sheet.opened.len() + sheet.surplus;
-    if raised > NEW_FINDINGS_MAX {
-        sheet.faults.push(too_many(raised));
+    let new_count = sheet.opened.len() + sheet.surplus;
+    if new_count > NEW_FINDINGS_MAX {
+        sheet.faults.push(too_many(new_count));
     }
     let Sheet {
         changed,
@@ -175,7 +175,7 @@ struct Sheet<'a> {
     /// The threads this response opens, with their features.
     opened: Vec<(FindingId, FindingSignature<'a>)>,
     /// The findings that raise a problem, with their features.
-    raised: Vec<(&'a FindingId, FindingSignature<'a>)>,
+    problems: Vec<(&'a FindingId, FindingSignature<'a>)>,
     /// The number of further threads it would open.
     surplus: usize,
     alerts: Vec<Alert>,
@@ -200,7 +200,7 @@ impl<'a> Sheet<'a> {
     }
 
     /// Returns the thread as the findings before this one left it, with the severity raised to this finding's.
-    fn raised(&mut self, id: &FindingId, before: &Thread, finding: &Finding) -> Thread {
+    fn thread_raised_to(&mut self, id: &FindingId, before: &Thread, finding: &Finding) -> Thread {
         let thread = self.changed.get(id).unwrap_or(before).raised_to(finding);
         if thread.severity < finding.severity {
             self.alerts.push(Alert::SeverityKept {
@@ -289,7 +289,7 @@ impl<'a> Sheet<'a> {
             });
         }
         if thread.state != ThreadState::Resolved {
-            self.raised.push((&finding.id, mark.clone()));
+            self.problems.push((&finding.id, mark.clone()));
         }
         self.changed.insert(id.clone(), thread);
         self.opened.push((id.clone(), mark));
@@ -315,7 +315,7 @@ impl<'a> Sheet<'a> {
     }
 
     fn act(&mut self, id: &FindingId, before: &Thread, finding: &Finding) {
-        let thread = self.raised(id, before, finding);
+        let thread = self.thread_raised_to(id, before, finding);
         let Some(action) = self.action(finding) else {
             // Named, but without an action: counts as silence.
             self.changed.insert(id.clone(), thread);
@@ -351,7 +351,7 @@ impl<'a> Sheet<'a> {
     /// with its counters, once; after that it can only be escalated. A deferred thread reopens if it is worse now than
     /// when it was deferred.
     fn restate(&mut self, id: &FindingId, before: &'a Thread, finding: &'a Finding) {
-        let thread = self.raised(id, before, finding);
+        let thread = self.thread_raised_to(id, before, finding);
         if thread.state == ThreadState::Deferred && leaves_unfixed(finding, thread.severity) {
             return self.fault(wont_fix_needs_a_person(id, thread.severity));
         }
@@ -378,9 +378,9 @@ impl<'a> Sheet<'a> {
         };
         let is_raised_again = thread.state == ThreadState::Resolved && says_open;
         if is_raised_again || state != thread.state {
-            self.raised
+            self.problems
                 .push((&finding.id, FindingSignature::of_thread(before)));
-            self.raised
+            self.problems
                 .push((&finding.id, FindingSignature::of_finding(finding)));
         }
         let thread = if is_raised_again {
@@ -465,8 +465,8 @@ impl<'a> Sheet<'a> {
     /// Returns a finding of this response that a reader could take for this thread.
     fn look_alike(&self, thread: &Thread) -> Option<&'a FindingId> {
         let mark = FindingSignature::of_thread(thread);
-        let mut raised = self.raised.iter();
-        let found = raised.find(|(_, other)| other.resembles(&mark));
+        let mut problems = self.problems.iter();
+        let found = problems.find(|(_, other)| other.resembles(&mark));
         found.map(|(id, _)| *id)
     }
 

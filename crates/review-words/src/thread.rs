@@ -91,7 +91,8 @@ pub struct Thread {
 pub enum Resolution {
     /// The reviewer's action or status, or a person's decision.
     #[default]
-    Word,
+    #[serde(rename = "word")]
+    Explicit,
     /// The author reported fixes, and the response did not name it.
     Silence,
 }
@@ -403,7 +404,7 @@ impl Thread {
         Self {
             dialogue,
             state,
-            resolution: Resolution::Word,
+            resolution: Resolution::Explicit,
             ..self.clone()
         }
     }
@@ -443,7 +444,7 @@ impl Thread {
     pub fn resolved_by_person(&self) -> Self {
         Self {
             state: ThreadState::Resolved,
-            resolution: Resolution::Word,
+            resolution: Resolution::Explicit,
             reopening: self.reopening.barred(),
             ..self.clone()
         }

@@ -140,7 +140,7 @@ impl Hash for Node {
 /// decide nothing here either.
 pub(crate) fn settle_thread(thread: &mut Thread) {
     thread.opened_in = 1;
-    thread.resolution = Resolution::Word;
+    thread.resolution = Resolution::Explicit;
     thread.aliases.clear();
 }
 

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
 use message_schema::id::{AgentName, ConversationId, MessageId, PrNumber, Repo};
 use pair_machine::PairId;
 use policy::{Policy, Profile};
@@ -16,7 +16,7 @@ use review_words::task::Task;
 use crate::parts::admission::Admission;
 use crate::parts::evidence::approval_barred;
 use crate::parts::open_pair::OpenPair;
-use crate::parts::review::{FIX_REVIEWS_MAX, Review};
+use crate::parts::review::{FIX_REVIEWS_MAX, GIVEN_BACK_PER_DAY, Review};
 use crate::parts::reviews::Reviews;
 use crate::parts::spending::Spending;
 
@@ -243,6 +243,21 @@ impl State {
         self.reviews
             .of_number(pr)
             .filter(move |(key, _)| key.may_be_of(repo))
+    }
+
+    /// Returns how often people gave the pull request back within 24 hours and when they may again, if not now.
+    pub fn given_back_too_often(
+        &self,
+        key: &ReviewKey,
+        now: DateTime<Utc>,
+    ) -> Option<(usize, DateTime<Utc>)> {
+        let day = TimeDelta::hours(24);
+        let reviews = self.of_pr(key.repo.as_ref(), &key.pr);
+        let times = reviews.flat_map(|(_, review)| &review.given_back);
+        let mut times: Vec<_> = times.filter(|at| **at > now - day).collect();
+        times.sort_unstable();
+        let first = times.len().checked_sub(GIVEN_BACK_PER_DAY)?;
+        Some((times.len(), *times[first] + day))
     }
 
     /// Returns the reviews of one pull request without those whose number another author has now.

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use chrono::{DateTime, TimeDelta, Utc};
 use message_schema::Code;
 use message_schema::id::{CommitSha, FindingId};
 use review_words::deadline::patience;
@@ -13,8 +12,7 @@ use review_words::record::{Generation, ReviewStep, Says};
 use review_words::thread::{HandoffState, Hold, Thread, ThreadState};
 
 use super::context::{Consequences, Declined, EventContext};
-use crate::parts::review::{GIVEN_BACK_PER_DAY, Review};
-use crate::parts::state::State;
+use crate::parts::review::Review;
 
 pub(super) fn on_event(
     context: &mut EventContext<'_>,
@@ -258,23 +256,6 @@ fn thread_after<'a>(review: &Review, act: &'a Act) -> Result<(&'a FindingId, Thr
     Ok((id, after))
 }
 
-impl State {
-    /// Returns how often people gave the pull request back within 24 hours and when they may again, if not now.
-    pub fn given_back_too_often(
-        &self,
-        key: &ReviewKey,
-        now: DateTime<Utc>,
-    ) -> Option<(usize, DateTime<Utc>)> {
-        let day = TimeDelta::hours(24);
-        let reviews = self.of_pr(key.repo.as_ref(), &key.pr);
-        let times = reviews.flat_map(|(_, review)| &review.given_back);
-        let mut times: Vec<_> = times.filter(|at| **at > now - day).collect();
-        times.sort_unstable();
-        let first = times.len().checked_sub(GIVEN_BACK_PER_DAY)?;
-        Some((times.len(), *times[first] + day))
-    }
-}
-
 /// Returns the step that changes one thread. If no blocker is left open but a person holds one, no agent can bring
 /// approval nearer, so the review is escalated.
 fn with_thread(key: &ReviewKey, review: &Review, id: &FindingId, thread: Thread) -> ReviewStep {
@@ -305,7 +286,7 @@ fn queued(id: &FindingId, thread: &Thread) -> Result<Thread, Declined> {
 
 /// Takes a finding out of the queue in any state: a finding that a person queued and then resolved is still queued.
 fn dropped(review: &Review, id: &FindingId) -> Result<Thread, Declined> {
-    let thread = in_state(review, id, "known", |_| true)?;
+    let thread = known(review, id)?;
     match &thread.handoff {
         HandoffState::Queued => Ok(thread.with_handoff(HandoffState::ByPolicy)),
         HandoffState::HandedOff(task) => {
@@ -325,18 +306,22 @@ fn unsettled<'a>(review: &'a Review, id: &FindingId) -> Result<&'a Thread, Decli
     })
 }
 
+fn known<'a>(review: &'a Review, id: &FindingId) -> Result<&'a Thread, Declined> {
+    review.threads.get(id).ok_or_else(|| {
+        Declined::new(
+            Code::ThreadUnknown,
+            format!("`{id}` is not a thread of this review"),
+        )
+    })
+}
+
 fn in_state<'a>(
     review: &'a Review,
     id: &FindingId,
     expected: &str,
     is_so: impl Fn(&Thread) -> bool,
 ) -> Result<&'a Thread, Declined> {
-    let Some(thread) = review.threads.get(id) else {
-        return Err(Declined::new(
-            Code::ThreadUnknown,
-            format!("`{id}` is not a thread of this review"),
-        ));
-    };
+    let thread = known(review, id)?;
     if is_so(thread) {
         return Ok(thread);
     }

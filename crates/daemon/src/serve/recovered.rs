@@ -25,7 +25,7 @@ pub(super) fn log(recovery: &spool::Recovery) {
     for placed in &recovery.pass.redelivered {
         tracing::warn!(mailbox = %placed.mailbox, file = %placed.file, seq = placed.seq, "delivered again: cannot tell whether it had arrived before");
     }
-    for placed in &recovery.pass.mended {
+    for placed in &recovery.pass.fixed {
         tracing::warn!(mailbox = %placed.mailbox, file = %placed.file, seq = placed.seq, "restored a file that was empty or torn");
     }
     tracing::info!(

@@ -98,7 +98,7 @@ pub(crate) fn repair(
     root.write_new(dir, temporary, bytes)?;
     root.disk
         .rename_over(&dir.handle, temporary.as_ref(), name.as_ref())
-        .map_err(|source| root.error_at("mend", dir, name, source))
+        .map_err(|source| root.error_at("fix", dir, name, source))
 }
 
 /// Disks write this many bytes atomically.

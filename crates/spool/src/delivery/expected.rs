@@ -117,7 +117,7 @@ impl ExpectedFile<'_> {
                 create::repair(self.root, &places[at], &self.temporary, &name, self.bytes)?;
                 touched.dir(&places[at].path);
                 touched.file(&places[at].path, &name);
-                pass.mended.push(placed());
+                pass.fixed.push(placed());
                 Ok(true)
             }
             Remains::Absent => {

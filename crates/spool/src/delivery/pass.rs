@@ -40,8 +40,8 @@ pub struct Pass {
     pub came_back: Vec<(String, FileName)>,
     /// Files that were delivered and may have been delivered before a power cut as well.
     pub redelivered: Vec<Placed>,
-    /// Files that a power cut left empty or torn and that were repaired.
-    pub mended: Vec<Placed>,
+    /// Files that a power cut left empty or torn and that were fixed.
+    pub fixed: Vec<Placed>,
 }
 
 impl Pass {
@@ -52,7 +52,7 @@ impl Pass {
         self.parked.extend(other.parked);
         self.came_back.extend(other.came_back);
         self.redelivered.extend(other.redelivered);
-        self.mended.extend(other.mended);
+        self.fixed.extend(other.fixed);
         self
     }
 }

@@ -127,7 +127,7 @@ fn after_a_power_cut_each_file_is_whole_and_there_once() {
                     "{fates:?}"
                 );
                 assert_eq!(
-                    daemon.recovery.pass.mended.len(),
+                    daemon.recovery.pass.fixed.len(),
                     count(&damaged),
                     "{fates:?}"
                 );
@@ -143,7 +143,7 @@ fn in_the_same_boot_a_file_that_is_gone_was_taken() {
     strike(&workspace, "a.yaml", Fate::Gone);
     strike(&workspace, "b.yaml", Fate::Empty);
     let daemon = run(&workspace, BOOT);
-    assert!(daemon.recovery.pass.redelivered.is_empty() && daemon.recovery.pass.mended.is_empty());
+    assert!(daemon.recovery.pass.redelivered.is_empty() && daemon.recovery.pass.fixed.is_empty());
     assert!(!workspace.show("agents/codex/inbox").contains_key("a.yaml"));
 }
 

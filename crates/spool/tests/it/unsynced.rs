@@ -44,11 +44,11 @@ fn a_checkpoint_makes_durable_what_a_killed_process_delivered() {
     assert_eq!(
         workspace.show("agents/codex/inbox"),
         before,
-        "without anybody mending it"
+        "without anybody fixing it"
     );
     assert_eq!(workspace.show("agents/claude/sent").len(), 2);
     let daemon = run(&workspace, OTHER_BOOT);
-    assert!(daemon.recovery.pass.redelivered.is_empty() && daemon.recovery.pass.mended.is_empty());
+    assert!(daemon.recovery.pass.redelivered.is_empty() && daemon.recovery.pass.fixed.is_empty());
 }
 
 #[test]
@@ -175,8 +175,8 @@ fn what_is_delivered_during_a_checkpoint_belongs_to_the_next_one() {
         assert_eq!(shown(&workspace) == before, syncs_again);
         let daemon = run(&workspace, OTHER_BOOT);
         assert_eq!(shown(&workspace), before);
-        let mended = &daemon.recovery.pass;
-        let is_whole = mended.redelivered.is_empty() && mended.mended.is_empty();
+        let pass = &daemon.recovery.pass;
+        let is_whole = pass.redelivered.is_empty() && pass.fixed.is_empty();
         assert_eq!(is_whole, syncs_again);
     }
 }

@@ -244,7 +244,7 @@ fn trial(
                 torn,
             };
             report.again += said.again.len();
-            report.mended += pass.mended.len();
+            report.mended += pass.fixed.len();
             report.torn += usize::from(torn.is_some());
             wrong = judge::judge(&Scene {
                 root: place,

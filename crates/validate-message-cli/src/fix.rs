@@ -10,7 +10,7 @@ use validate_message::is_signed;
 use crate::{diff, file, print};
 
 #[derive(Clone, Copy, clap::Args)]
-#[group(id = "mending")]
+#[group(id = "fixing")]
 pub(crate) struct Args {
     /// Fix unambiguous mistakes, report each fix on standard error, then check
     #[arg(long)]
@@ -37,8 +37,8 @@ pub(crate) fn run(args: Args, files: &[&Path]) -> Option<ExitCode> {
     }
     let is_lost = files
         .iter()
-        .map(|file| mended(file))
-        .fold(false, |lost, mended| lost | mended.is_err());
+        .map(|file| fix_file(file))
+        .fold(false, |lost, fixed| lost | fixed.is_err());
     is_lost.then(|| ExitCode::from(3))
 }
 
@@ -51,14 +51,14 @@ fn shown(path: &Path) -> bool {
     let Some(fixed) = fix(&bytes) else {
         return false;
     };
-    tell(path, &fixed, "would be fixed");
+    report(path, &fixed, "would be fixed");
     let before = String::from_utf8_lossy(&bytes);
     let _ = diff::is_lost(&named(path), &before, &fixed.text);
     true
 }
 
 /// Fixes a file. An error is already printed.
-fn mended(path: &Path) -> Result<(), ()> {
+fn fix_file(path: &Path) -> Result<(), ()> {
     // The check reports an unreadable file.
     let Ok(bytes) = file::read(path) else {
         return Ok(());
@@ -71,7 +71,7 @@ fn mended(path: &Path) -> Result<(), ()> {
     };
     match file::replace(path, &bytes, fixed.text.as_bytes()) {
         Ok(()) => {
-            tell(path, &fixed, "mended");
+            report(path, &fixed, "fixed");
             Ok(())
         }
         Err(error) => {
@@ -81,8 +81,8 @@ fn mended(path: &Path) -> Result<(), ()> {
     }
 }
 
-fn tell(path: &Path, fixed: &Fixed, what: &str) {
-    for slip in &fixed.mended {
+fn report(path: &Path, fixed: &Fixed, what: &str) {
+    for slip in &fixed.fixes {
         let field = slip
             .field
             .as_ref()

@@ -199,14 +199,14 @@ fn fix_mends_checks_again_and_prints_what_remains() {
     let told = String::from_utf8(output.stderr).expect("text");
     assert!(
         told.starts_with(
-            "m.yaml:6:1: mended: name: created-at-utc: `created-at-utc` is now `created_at_utc`\n"
+            "m.yaml:6:1: fixed: name: created-at-utc: `created-at-utc` is now `created_at_utc`\n"
         ),
         "{told}"
     );
-    assert_eq!(told.matches(": mended: ").count(), 3, "{told}");
-    let mended = fs::read_to_string(&file).expect("read");
+    assert_eq!(told.matches(": fixed: ").count(), 3, "{told}");
+    let fixed = fs::read_to_string(&file).expect("read");
     assert_eq!(
-        mended,
+        fixed,
         SLIPS
             .replace("Notif", "notif")
             .replace("p3", "P3")

@@ -3,10 +3,10 @@
 
 use message_schema::Place;
 
-use super::{Fix, Mended};
+use super::{AppliedFix, Fix};
 
 /// Removes the fence.
-pub(super) fn strip(text: &str) -> Option<(String, Vec<Mended>)> {
+pub(super) fn strip(text: &str) -> Option<(String, Vec<AppliedFix>)> {
     let (opening, inside) = text.trim_start().split_once('\n')?;
     let mark = ["```", "~~~"]
         .into_iter()
@@ -26,13 +26,13 @@ pub(super) fn strip(text: &str) -> Option<(String, Vec<Mended>)> {
     {
         return None;
     }
-    let mended = Mended {
+    let applied = AppliedFix {
         fix: Fix::Fence,
         place: Place::START,
         field: None,
         what: format!("removed the fence {mark} around the file"),
     };
-    Some((inside.to_owned(), vec![mended]))
+    Some((inside.to_owned(), vec![applied]))
 }
 
 #[cfg(test)]

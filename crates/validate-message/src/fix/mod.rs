@@ -4,8 +4,8 @@
 //! reported ones; a text for which that is uncertain stays unchanged, and so does every signed one. Counts, places and
 //! anything else that needs a judgement are never filled in. The command decides which files to read and write.
 
+mod applied;
 mod fence;
-mod mended;
 mod names;
 mod slips;
 mod tabs;
@@ -20,7 +20,7 @@ use crate::lines::Lines;
 use crate::signed::is_signed;
 use slips::Slip;
 
-pub use self::mended::{Fix, Mended};
+pub use self::applied::{AppliedFix, Fix};
 
 /// The maximum number of passes over a text: a fixed name exposes a value to fix, a fixed type a body.
 const PASSES_MAX: usize = 8;
@@ -31,7 +31,7 @@ pub struct Fixed {
     /// The whole text.
     pub text: String,
     /// The fixes, in the order in which they were made; at least one.
-    pub mended: Vec<Mended>,
+    pub fixes: Vec<AppliedFix>,
 }
 
 /// Fixes what can be fixed; `None` if there is nothing, if the bytes are not text, or if the message is signed.
@@ -41,70 +41,70 @@ pub fn fix(bytes: &[u8]) -> Option<Fixed> {
         .filter(|_| !is_signed(bytes))?;
     let mut fixed = Fixed {
         text: text.to_owned(),
-        mended: Vec::new(),
+        fixes: Vec::new(),
     };
     // Fences can be nested, and a byte order mark can be inside one.
     for _ in 0..PASSES_MAX {
-        let known = fixed.mended.len();
-        for mend in [
+        let known = fixed.fixes.len();
+        for fix in [
             wrapping::byte_order_mark,
             wrapping::line_ends,
             fence::strip,
             tabs::replace,
         ] {
-            if let Some((text, mended)) = mend(&fixed.text) {
+            if let Some((text, fixes)) = fix(&fixed.text) {
                 fixed.text = text;
-                fixed.mended.extend(mended);
+                fixed.fixes.extend(fixes);
             }
         }
-        if fixed.mended.len() == known {
+        if fixed.fixes.len() == known {
             break;
         }
     }
-    let Fixed { text, mended } = passes(fixed.text);
-    fixed.mended.extend(mended);
+    let Fixed { text, fixes } = passes(fixed.text);
+    fixed.fixes.extend(fixes);
     let fixed = Fixed { text, ..fixed };
     // A signature that only shows once the fence is removed counts as well.
-    (!fixed.mended.is_empty() && !is_signed(fixed.text.as_bytes())).then_some(fixed)
+    (!fixed.fixes.is_empty() && !is_signed(fixed.text.as_bytes())).then_some(fixed)
 }
 
 /// Fixes the slips of a parsable text, pass by pass: each can reveal more.
 fn passes(text: String) -> Fixed {
     let mut fixed = Fixed {
         text,
-        mended: Vec::new(),
+        fixes: Vec::new(),
     };
     for _ in 0..PASSES_MAX {
-        let Some((text, mended)) = pass(&fixed.text) else {
+        let Some((text, fixes)) = pass(&fixed.text) else {
             break;
         };
         fixed.text = text;
-        fixed.mended.extend(mended);
+        fixed.fixes.extend(fixes);
     }
     fixed
 }
 
 /// Fixes names, or values if no name is wrong: every slip that is visible without fixing another one first.
-fn pass(text: &str) -> Option<(String, Vec<Mended>)> {
+fn pass(text: &str) -> Option<(String, Vec<AppliedFix>)> {
     let message = parse(text.as_bytes()).ok()?;
     let slips = slips::of(&message, &Lines::of(text));
     if slips.is_empty() {
         return None;
     }
-    let mut mended = String::with_capacity(text.len());
+    let mut fixed = String::with_capacity(text.len());
     let mut done = 0;
     for slip in &slips {
-        mended.extend([&text[done..slip.range.start], &slip.becomes]);
+        fixed.extend([&text[done..slip.range.start], &slip.becomes]);
         done = slip.range.end;
     }
-    mended.push_str(&text[done..]);
-    says_what_was_meant(&message, &slips, &mended)
-        .then(|| (mended, slips.iter().map(Slip::told).collect()))
+    fixed.push_str(&text[done..]);
+    says_what_was_meant(&message, &slips, &fixed)
+        .then(|| (fixed, slips.iter().map(Slip::applied).collect()))
 }
 
 /// True if the fixed text differs from the message only in the fixed slips.
-fn says_what_was_meant(before: &Message, slips: &[Slip], mended: &str) -> bool {
-    let Ok(after) = parse(mended.as_bytes()) else {
+fn says_what_was_meant(before: &Message, slips: &[Slip], fixed: &str) -> bool {
+    let Ok(after) = parse(fixed.as_bytes()) else {
         return false;
     };
     // Once its name or type is fixed, a body is parsed for the first time; its text must not have changed.

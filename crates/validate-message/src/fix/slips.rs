@@ -7,8 +7,8 @@ use message_schema::schema::{Shape, Step};
 use message_schema::yaml::{Field, Node};
 use message_schema::{Message, Place, ReadBody, Schema};
 
-use super::mended::shown;
-use super::{Fix, Mended, names, times, words};
+use super::applied::shown;
+use super::{AppliedFix, Fix, names, times, words};
 use crate::content::{Leaf, Values};
 use crate::lines::Lines;
 use crate::rules::dotted;
@@ -98,9 +98,8 @@ impl SlipSearch<'_> {
 
     fn value(&mut self, node: &Node, shape: &Shape, path: &[Step]) {
         let Some(scalar) = node.scalar() else { return };
-        let mended =
-            words::mended(&scalar.text, shape).or_else(|| times::mended(&scalar.text, shape));
-        let Some((fix, becomes)) = mended else { return };
+        let fixed = words::fixed(&scalar.text, shape).or_else(|| times::fixed(&scalar.text, shape));
+        let Some((fix, becomes)) = fixed else { return };
         if let Some(range) = self.lines.scalar(scalar, node.place) {
             let (path, was) = (path.to_vec(), scalar.text.clone());
             self.values.push(Slip {
@@ -131,7 +130,7 @@ impl SlipSearch<'_> {
                 .is_some_and(|(_, is_required)| is_required);
             (document.is_closed || is_required) && mapping.field(name).is_none()
         };
-        let Some(becomes) = names::mended(&field.key, shape.names()).filter(|name| is_wanted(name))
+        let Some(becomes) = names::fixed(&field.key, shape.names()).filter(|name| is_wanted(name))
         else {
             return;
         };
@@ -170,8 +169,8 @@ impl Slip {
     }
 
     /// Returns the slip in the words of a report.
-    pub(super) fn told(&self) -> Mended {
-        Mended {
+    pub(super) fn applied(&self) -> AppliedFix {
+        AppliedFix {
             fix: self.fix,
             place: self.place,
             field: Some(dotted(&self.path)),

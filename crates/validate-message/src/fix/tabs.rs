@@ -3,7 +3,7 @@
 
 use message_schema::{Message, Place, ReadBody, parse};
 
-use super::{Fix, Mended, passes};
+use super::{AppliedFix, Fix, passes};
 use crate::content::{Values, values};
 
 /// The tab widths an editor may have shown, in columns.
@@ -20,7 +20,7 @@ const READ_MAX: usize = 16 * 1024;
 const BYTES_OF_VALUE: usize = 64;
 
 /// Replaces the tabs that keep the text, or the body in it, from being read.
-pub(super) fn replace(text: &str) -> Option<(String, Vec<Mended>)> {
+pub(super) fn replace(text: &str) -> Option<(String, Vec<AppliedFix>)> {
     if !text.contains('\t') || read(text).is_some() {
         return None;
     }
@@ -52,17 +52,22 @@ pub(super) fn replace(text: &str) -> Option<(String, Vec<Mended>)> {
             wrong = others;
         }
     }
-    let mended = replaced(text, &wrong, width);
-    let meant = read(&mended)?;
+    let fixed = replaced(text, &wrong, width);
+    let meant = read(&fixed)?;
     let is_certain = WIDTHS
         .filter_map(|width| read(&replaced(text, &wrong, width)))
         .all(|other| other == meant);
-    is_certain.then(|| (mended, wrong.iter().map(|line| told(*line)).collect()))
+    is_certain.then(|| {
+        (
+            fixed,
+            wrong.iter().map(|line| replaced_tab(*line)).collect(),
+        )
+    })
 }
 
-fn told(line: usize) -> Mended {
+fn replaced_tab(line: usize) -> AppliedFix {
     let line = u32::try_from(line + 1).unwrap_or(u32::MAX);
-    Mended {
+    AppliedFix {
         fix: Fix::TabIndent,
         place: Place { line, column: 1 },
         field: None,
@@ -104,22 +109,22 @@ mod tests {
 
     const HEAD: &str = "type: review_feedback\nbody: |\n";
 
-    fn mended(body: &str) -> Option<String> {
+    fn fixed(body: &str) -> Option<String> {
         replace(&format!("{HEAD}{body}")).map(|(text, _)| text[HEAD.len()..].to_owned())
     }
 
     #[test]
     fn a_tab_that_can_only_mean_one_level_is_replaced() {
         assert_eq!(
-            mended("  round: 1\n\tblocking_count: 2\n").as_deref(),
+            fixed("  round: 1\n\tblocking_count: 2\n").as_deref(),
             Some("  round: 1\n  blocking_count: 2\n")
         );
         assert_eq!(
-            mended("\tround: 1\n\tx:\n\t\t- a\n").as_deref(),
+            fixed("\tround: 1\n\tx:\n\t\t- a\n").as_deref(),
             Some("  round: 1\n  x:\n    - a\n")
         );
         assert_eq!(
-            mended("    round: 1\n\tx: 2\n").as_deref(),
+            fixed("    round: 1\n\tx: 2\n").as_deref(),
             Some("    round: 1\n    x: 2\n")
         );
     }
@@ -127,18 +132,18 @@ mod tests {
     #[test]
     fn a_tab_that_may_mean_several_things_stays() {
         // It could be one or two levels below `x`, or text of a block.
-        assert_eq!(mended("  x:\n    a:\n\t\tb: 1\n"), None);
-        assert_eq!(mended("  x: |\n    a\n\tb\n"), None);
+        assert_eq!(fixed("  x:\n    a:\n\t\tb: 1\n"), None);
+        assert_eq!(fixed("  x: |\n    a\n\tb\n"), None);
     }
 
     #[test]
     fn tabs_stay_where_it_would_take_long_to_try_them() {
         let lines = |count: usize, text: usize| {
             let tabbed: String = (0..count).map(|n| format!("\tx{n}: 1\n")).collect();
-            mended(&format!("  text: {}\n{tabbed}", "x".repeat(text)))
+            fixed(&format!("  text: {}\n{tabbed}", "x".repeat(text)))
         };
         let (few, many, long) = (lines(1, 9_000), lines(200, 9_000), lines(1, 90_000));
-        let values = mended(&format!("  x: [{}]\n\tz: 1\n", "{},".repeat(9_000)));
+        let values = fixed(&format!("  x: [{}]\n\tz: 1\n", "{},".repeat(9_000)));
         assert_eq!(values, None);
         assert_eq!(
             [few.is_some(), many.is_some(), long.is_some()],
@@ -148,7 +153,7 @@ mod tests {
 
     #[test]
     fn a_tab_in_a_text_stays_beside_one_that_is_replaced() {
-        let body = mended("\tround: 1\n  x: |\n    a\n    \tb\n");
+        let body = fixed("\tround: 1\n  x: |\n    a\n    \tb\n");
         assert_eq!(
             body.as_deref(),
             Some("  round: 1\n  x: |\n    a\n    \tb\n")

@@ -13,7 +13,7 @@ const SECONDS: usize = "YYYY-MM-DDTHH:MM:SS".len();
 const ZERO: [&str; 5] = ["Z", "z", "+00:00", "-00:00", "+0000"];
 
 /// Returns the instant in its only accepted form.
-pub(super) fn mended(text: &str, shape: &Shape) -> Option<(Fix, String)> {
+pub(super) fn fixed(text: &str, shape: &Shape) -> Option<(Fix, String)> {
     if !shape.is_instant() || Timestamp::parse(text).is_some() {
         return None;
     }
@@ -35,12 +35,12 @@ mod tests {
     use message_schema::Schema;
 
     #[test]
-    fn only_another_writing_of_the_same_instant_is_mended() {
+    fn only_another_writing_of_the_same_instant_is_fixed() {
         let (shape, _) = Schema::Envelope
             .shape()
             .field("created_at_utc")
             .expect("a field");
-        let mended = |text: &str| mended(text, shape).map(|(_, text)| text);
+        let fixed = |text: &str| fixed(text, shape).map(|(_, text)| text);
         for text in [
             "2026-02-13T10:00:00+00:00",
             "2026-02-13T10:00:00.000Z",
@@ -49,7 +49,7 @@ mod tests {
             "2026-02-13T10:00:00-00:00",
         ] {
             assert_eq!(
-                mended(text).as_deref(),
+                fixed(text).as_deref(),
                 Some("2026-02-13T10:00:00Z"),
                 "{text}"
             );
@@ -64,9 +64,9 @@ mod tests {
             "2026-02-13 10:00:00Z",
             "größe-größe-größe",
         ] {
-            assert_eq!(mended(text), None, "{text}");
+            assert_eq!(fixed(text), None, "{text}");
         }
         let (subject, _) = Schema::Envelope.shape().field("subject").expect("a field");
-        assert_eq!(super::mended("2026-02-13T10:00:00+00:00", subject), None);
+        assert_eq!(super::fixed("2026-02-13T10:00:00+00:00", subject), None);
     }
 }

@@ -6,7 +6,7 @@ use message_schema::schema::Shape;
 use super::Fix;
 
 /// Returns the word of the set that was meant; `None` if the text is one of them already, or like none of them.
-pub(super) fn mended(text: &str, shape: &Shape) -> Option<(Fix, String)> {
+pub(super) fn fixed(text: &str, shape: &Shape) -> Option<(Fix, String)> {
     let words = shape.words();
     if words.is_empty() || words.iter().any(|word| word == text) {
         return None;

@@ -12,7 +12,7 @@ const REQUEST: &str = "id: r-1\nfrom: claude\nto: codex\ntype: review_request\np
     diff_summary: |\n    Adds\n    \tit.\n  run_trigger: verify\n";
 
 fn fixed(text: &str) -> Fixed {
-    fix(text.as_bytes()).unwrap_or_else(|| panic!("nothing was mended in\n{text}"))
+    fix(text.as_bytes()).unwrap_or_else(|| panic!("nothing was fixed in\n{text}"))
 }
 
 fn is_valid(text: &str) -> bool {
@@ -56,14 +56,14 @@ fn slips() -> Vec<(Fix, String)> {
 }
 
 #[test]
-fn each_slip_is_mended_under_its_name_and_the_message_says_what_was_meant() {
+fn each_slip_is_fixed_under_its_name_and_the_message_says_what_was_meant() {
     for (kind, text) in slips() {
         let fixed = fixed(&text);
         assert_eq!(
             fixed
-                .mended
+                .fixes
                 .iter()
-                .map(|mended| mended.fix)
+                .map(|applied| applied.fix)
                 .collect::<Vec<_>>(),
             [kind],
             "{text}"
@@ -86,7 +86,7 @@ fn each_slip_is_mended_under_its_name_and_the_message_says_what_was_meant() {
 }
 
 #[test]
-fn all_slips_of_a_message_are_mended_at_once() {
+fn all_slips_of_a_message_are_fixed_at_once() {
     let text = REQUEST
         .replace("P1", "p1")
         .replace("type: review_request", "Type: review-request")
@@ -95,9 +95,9 @@ fn all_slips_of_a_message_are_mended_at_once() {
         .replace("  branch", "\tbranch");
     let fixed = fixed(&format!("\u{feff}```\r\n{}```", text.replace('\n', "\r\n")));
     assert_eq!(fixed.text, REQUEST);
-    let kinds: Vec<Fix> = fixed.mended.iter().map(|mended| mended.fix).collect();
+    let kinds: Vec<Fix> = fixed.fixes.iter().map(|applied| applied.fix).collect();
     assert_eq!(kinds.len(), 9, "{kinds:?}");
-    let told = |at: usize| fixed.mended[at].what.as_str();
+    let told = |at: usize| fixed.fixes[at].what.as_str();
     assert_eq!(
         (told(4), told(5)),
         (
@@ -171,11 +171,11 @@ fn told_apart(before: &Values, after: &Values, fixed: &Fixed) -> bool {
     let is_told = |path: &Vec<Step>| {
         let field = field(path);
         fixed
-            .mended
+            .fixes
             .iter()
-            .filter_map(|mended| mended.field.as_deref().map(|name| (mended, name)))
-            .any(|(mended, name)| {
-                let new = mended.what.rsplit('`').nth(1).unwrap_or_default();
+            .filter_map(|applied| applied.field.as_deref().map(|name| (applied, name)))
+            .any(|(applied, name)| {
+                let new = applied.what.rsplit('`').nth(1).unwrap_or_default();
                 let renamed = name
                     .rsplit_once('.')
                     .map_or(new.to_owned(), |(at, _)| format!("{at}.{new}"));
@@ -186,9 +186,9 @@ fn told_apart(before: &Values, after: &Values, fixed: &Fixed) -> bool {
     };
     // The body of a message whose type or tabs were fixed is parsed for the first time.
     let is_body = |path: &Vec<Step>| path.first() == Some(&Step::Key("body".to_owned()));
-    let is_first_read = fixed.mended.iter().any(|mended| {
-        mended.fix == Fix::TabIndent
-            || mended.field.as_deref().is_some_and(|name| {
+    let is_first_read = fixed.fixes.iter().any(|applied| {
+        applied.fix == Fix::TabIndent
+            || applied.field.as_deref().is_some_and(|name| {
                 ["type", "body"]
                     .iter()
                     .any(|known| name.eq_ignore_ascii_case(known))
@@ -203,10 +203,10 @@ fn told_apart(before: &Values, after: &Values, fixed: &Fixed) -> bool {
 
 #[test]
 fn in_the_corpus_nothing_changes_but_what_is_told() {
-    let mut mended = 0;
+    let mut fixed_count = 0;
     for (name, bytes) in crate::corpus::messages() {
         let Some(fixed) = fix(&bytes) else { continue };
-        mended += 1;
+        fixed_count += 1;
         if let Ok(before) = parse(&bytes) {
             assert!(
                 told_apart(&values(&before), &read(&fixed.text), &fixed),
@@ -216,12 +216,12 @@ fn in_the_corpus_nothing_changes_but_what_is_told() {
         assert_eq!(
             fix(fixed.text.as_bytes()),
             None,
-            "{name}: a second time something was mended"
+            "{name}: a second time something was fixed"
         );
     }
     assert!(
-        mended >= 3,
-        "only {mended} files of the corpus had something to mend"
+        fixed_count >= 3,
+        "only {fixed_count} files of the corpus had something to fix"
     );
 }
 
@@ -277,7 +277,7 @@ proptest! {
     #[test]
     fn nothing_changes_but_what_is_told_and_a_valid_message_says_what_it_said(text in slipped()) {
         let Some(fixed) = fix(text.as_bytes()) else { return Ok(()) };
-        if fixed.mended.iter().all(|mended| mended.fix == Fix::TabIndent) {
+        if fixed.fixes.iter().all(|applied| applied.fix == Fix::TabIndent) {
             let blackened = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
             prop_assert_eq!(blackened(&text), blackened(&fixed.text));
         }
@@ -315,17 +315,17 @@ fn a_fix_in_a_line_far_down_is_told_there() {
     let text = "id: a\nsubject: \"b\nc\"\r\nbody: |\n  a\r\n";
     let fixed = fixed(text);
     let told: Vec<_> = fixed
-        .mended
+        .fixes
         .iter()
-        .map(|mended| mended.place.to_string())
+        .map(|applied| applied.place.to_string())
         .collect();
     assert_eq!(told, ["3:1"]);
     let tabbed = REQUEST
         .replace("  branch", "\tbranch")
         .replace("  run", "\trun");
     let places = self::fixed(&tabbed)
-        .mended
+        .fixes
         .into_iter()
-        .map(|mended| mended.place.to_string());
+        .map(|applied| applied.place.to_string());
     assert_eq!(places.collect::<Vec<_>>(), ["10:1", "14:1"]);
 }

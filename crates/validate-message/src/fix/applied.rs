@@ -54,7 +54,7 @@ impl Fix {
 
 /// One fixed slip.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Mended {
+pub struct AppliedFix {
     /// Its kind.
     pub fix: Fix,
     /// Its place, in the fixed text as far as its lines go.

@@ -114,7 +114,7 @@ pub(crate) fn errors(root: &Path, message: &[u8], file: &str) -> Vec<String> {
     let errors = violations
         .iter()
         .filter(|violation| violation.level == Level::Error);
-    errors.map(|violation| violation.told(file)).collect()
+    errors.map(|violation| violation.to_text(file)).collect()
 }
 
 fn check(root: &Path, message: &Message) -> Result<(), Violations> {

@@ -54,7 +54,7 @@ fn one(path: &Path, args: &Args) -> Came {
     let name = line::escaped(&path.to_string_lossy());
     let bytes = match file::read(path) {
         Ok(bytes) => bytes,
-        Err(error) => return told(&format!("{name}: cannot be read: {error}"), Came::Lost),
+        Err(error) => return report(&format!("{name}: cannot be read: {error}"), Came::Lost),
     };
     let before = String::from_utf8_lossy(&bytes);
     let is_json = path
@@ -72,13 +72,13 @@ fn one(path: &Path, args: &Args) -> Came {
                 .place
                 .map(|place| format!(":{place}"))
                 .unwrap_or_default();
-            return told(
+            return report(
                 &format!("{name}{place}: {}: {malformed}", malformed.code),
                 Came::Unparsed,
             );
         }
         Err(Unformatted::Uncertain) => {
-            return told(
+            return report(
                 &format!("{name}: unchanged: another form might change its meaning"),
                 Came::Formed,
             );
@@ -89,18 +89,18 @@ fn one(path: &Path, args: &Args) -> Came {
     match (form == *before, args.check, args.diff) {
         (true, false, false) if path == Path::new("-") => print_form(&form),
         (true, _, _) => Came::Formed,
-        (false, true, _) => told(&format!("{name}: would be changed"), Came::WouldChange),
+        (false, true, _) => report(&format!("{name}: would be changed"), Came::WouldChange),
         (false, _, true) if diff::is_lost(&name, &before, &form) => Came::Lost,
         (false, _, true) => Came::WouldChange,
         (false, false, false) if path == Path::new("-") => print_form(&form),
         (false, false, false) => match file::replace(path, &bytes, form.as_bytes()) {
-            Ok(()) => told(&format!("{name}: changed"), Came::Formed),
-            Err(error) => told(&format!("{name}: cannot be written: {error}"), Came::Lost),
+            Ok(()) => report(&format!("{name}: changed"), Came::Formed),
+            Err(error) => report(&format!("{name}: cannot be written: {error}"), Came::Lost),
         },
     }
 }
 
-fn told(text: &str, came: Came) -> Came {
+fn report(text: &str, came: Came) -> Came {
     print::complain(&format!("{text}\n"));
     came
 }

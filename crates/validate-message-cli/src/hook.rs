@@ -47,7 +47,7 @@ pub(crate) fn run(args: &Args) -> ExitCode {
             ExitCode::SUCCESS
         }
         Err(error) => {
-            let _ = writeln!(io::stderr(), "error: {}", told(&error));
+            let _ = writeln!(io::stderr(), "error: {}", describe(&error));
             ExitCode::from(error.exit_code())
         }
     }
@@ -62,7 +62,7 @@ impl HookError {
     }
 }
 
-fn told(error: &HookError) -> String {
+fn describe(error: &HookError) -> String {
     match error {
         HookError::NoRepository(said) => format!("git does not say where its hooks are: {said}"),
         HookError::Foreign(hook) => format!(

@@ -110,7 +110,7 @@ impl Violation {
 
     /// Returns the violation on one line, `outbox/x.yaml:9:5: body_field_invalid: …`, with its fix on an indented
     /// second one; `message_file` is the name of the message's file there.
-    pub fn told(&self, message_file: &str) -> String {
+    pub fn to_text(&self, message_file: &str) -> String {
         let file = match &self.file {
             Source::Message => message_file,
             Source::Packet(path) => &escaped(path),

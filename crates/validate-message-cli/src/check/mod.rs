@@ -91,7 +91,7 @@ pub(crate) fn run(args: Args) -> ExitCode {
     let fixing = args.fix;
     let (lookup, subjects) = match looked_up(args) {
         Ok(found) => found,
-        Err(failure) => return failure.told(),
+        Err(failure) => return failure.report(),
     };
     let on_disk: Vec<&Path> = subjects.iter().filter_map(Subject::on_disk).collect();
     if let Some(end) = fix::run(fixing, &on_disk) {
@@ -156,7 +156,7 @@ enum Failure {
 }
 
 impl Failure {
-    fn told(&self) -> ExitCode {
+    fn report(&self) -> ExitCode {
         let (text, status) = match self {
             Failure::Usage(text) => (text, 2),
             Failure::Unreadable(text) => (text, 3),

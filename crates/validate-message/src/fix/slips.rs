@@ -42,14 +42,14 @@ pub(super) fn of(message: &Message, lines: &Lines<'_>) -> Vec<Slip> {
         shape: Schema::Envelope.shape(),
         is_closed: true,
     };
-    found.look(message.root(), envelope.shape, &envelope, &mut Vec::new());
+    found.search(message.root(), envelope.shape, &envelope, &mut Vec::new());
     let schema = message.kind().and_then(Schema::of_body);
     if let (Some(schema), ReadBody::Mapping(mapping)) = (schema, message.read_body()) {
         let body = SchemaDocument {
             shape: schema.shape(),
             is_closed: false,
         };
-        found.look(
+        found.search(
             mapping,
             body.shape,
             &body,
@@ -72,7 +72,7 @@ struct SlipSearch<'l> {
 }
 
 impl SlipSearch<'_> {
-    fn look(
+    fn search(
         &mut self,
         node: &Node,
         shape: &Shape,
@@ -83,7 +83,7 @@ impl SlipSearch<'_> {
         for field in node.fields() {
             path.push(Step::Key(field.key.clone()));
             match shape.field(&field.key) {
-                Some((shape, _)) => self.look(&field.value, shape, document, path),
+                Some((shape, _)) => self.search(&field.value, shape, document, path),
                 None => self.name(field, node, shape, document, path),
             }
             path.pop();
@@ -91,7 +91,7 @@ impl SlipSearch<'_> {
         for (index, item) in node.items().iter().enumerate() {
             let Some(shape) = shape.items() else { break };
             path.push(Step::Index(index));
-            self.look(item, shape, document, path);
+            self.search(item, shape, document, path);
             path.pop();
         }
     }

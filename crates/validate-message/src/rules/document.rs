@@ -60,7 +60,7 @@ impl Document<'_> {
         let value = coerce(self.root, self.schema.shape());
         let mut breaches = self.schema.breaches(&value);
         breaches.retain(|breach| !is_admitted(breach));
-        let (told, misspelt) = self.tell(&breaches, found);
+        let (told, misspelt) = self.report(&breaches, found);
         let mut walk = Walk {
             document: self,
             misspelt: &misspelt,
@@ -119,7 +119,7 @@ impl Document<'_> {
             );
         };
         let shape = self.schema.shape().at(path);
-        let text = format!("`{name}` is {}, expected {expected}", told(node, shape));
+        let text = format!("`{name}` is {}, expected {expected}", describe(node, shape));
         let violation = self
             .violation(BreachKind::Invalid, path, node.place, text)
             .expected(expected);
@@ -128,7 +128,7 @@ impl Document<'_> {
 
     /// Turns breaches into violations. Returns their paths, and the unknown fields that they explain: misspelt names of
     /// missing fields. The walk of the tree reports unknown fields itself.
-    fn tell(&self, breaches: &[Breach], found: &mut Found) -> (BTreeSet<Path>, BTreeSet<Path>) {
+    fn report(&self, breaches: &[Breach], found: &mut Found) -> (BTreeSet<Path>, BTreeSet<Path>) {
         let mut told = BTreeSet::new();
         let mut misspelt = BTreeSet::new();
         for breach in breaches {
@@ -290,7 +290,7 @@ pub(super) fn below(at: &[Step], key: &str) -> Path {
 }
 
 /// Describes a value so that it fits into a sentence.
-fn told(node: &Node, shape: Option<&Shape>) -> String {
+fn describe(node: &Node, shape: Option<&Shape>) -> String {
     let letters = node.scalar().map(|scalar| match shape {
         Some(shape) => shape.trimmed(scalar),
         None => scalar.text.trim(),

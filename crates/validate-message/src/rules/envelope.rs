@@ -50,7 +50,7 @@ pub(crate) fn check(
         found,
         |breach| matches!(breach, Breach::Broken { at, .. } if is_daemons && *at == from),
     );
-    misplaced.tell(&document, message.meant(), found);
+    misplaced.report(&document, message.meant(), found);
     recipients(&document, message.kind(), found);
     nulls::check(&document, message.kind(), found);
     if let Some(kind) = message.kind().filter(|kind| !kind.may_carry_telemetry()) {

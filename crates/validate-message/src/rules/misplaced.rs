@@ -82,7 +82,7 @@ impl<'m> MisplacedFields<'m> {
     }
 
     /// Reports them as one violation.
-    pub(crate) fn tell(
+    pub(crate) fn report(
         &self,
         document: &Document<'_>,
         kind: Option<MessageType>,

@@ -256,7 +256,7 @@ fn a_refusal_without_a_readable_message_is_one_violation() {
     assert_eq!(codes(&violations), [Code::YamlSyntax]);
     assert_eq!(violations.as_slice()[0].file, Source::Message);
     assert_eq!(
-        violations.as_slice()[0].told("x.yaml").lines().next(),
+        violations.as_slice()[0].to_text("x.yaml").lines().next(),
         Some("x.yaml:1:5: yaml_syntax: the value of `a` holds a colon, but no quotes")
     );
 }
@@ -312,7 +312,7 @@ proptest! {
             for text in said.into_iter().flatten().chain([&violation.message]) {
                 prop_assert!(!text.contains(|c: char| c.is_control() || c == '\u{202e}'), "{violation:?}");
             }
-            prop_assert!(violation.told("x").lines().count() <= 2);
+            prop_assert!(violation.to_text("x").lines().count() <= 2);
             let place = violation.place.unwrap_or(Place::START);
             let file = if violation.file == Source::Message { &text } else { packet.as_deref().unwrap_or(PACKET) };
             // A missing end is reported one line past the end.

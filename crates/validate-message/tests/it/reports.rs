@@ -32,7 +32,7 @@ fn report(root: &Path, name: &str, bytes: &[u8]) -> String {
         Ok(valid) => valid.warnings().to_vec(),
         Err(violations) => violations.into_vec(),
     };
-    let told = |violation: &Violation| violation.told(name) + "\n";
+    let told = |violation: &Violation| violation.to_text(name) + "\n";
     violations.iter().map(told).collect()
 }
 

@@ -58,7 +58,7 @@ fn told(case: &str) -> String {
         if violation.code == Code::PacketUnchecked {
             continue;
         }
-        told += &format!("{}\n", violation.told("m.yaml"));
+        told += &format!("{}\n", violation.to_text("m.yaml"));
         for (name, value) in [("found", violation.found), ("expected", violation.expected)] {
             told.extend(value.map(|value| format!("    {name}: {value}\n")));
         }

@@ -4,7 +4,7 @@ use crate::check::verdict::Verdict;
 
 /// Returns a file's lines.
 pub(crate) fn one(verdict: &Verdict) -> String {
-    let told = |violation: &validate_message::Violation| violation.told(&verdict.file) + "\n";
+    let told = |violation: &validate_message::Violation| violation.to_text(&verdict.file) + "\n";
     let lines: String = verdict.violations().iter().map(told).collect();
     lines + &super::cut::cut(verdict)
 }

@@ -55,14 +55,14 @@ impl Full {
         let message = Lines::of(message);
         let packet = Lines::of(packet.map_or(&[], |(bytes, _)| bytes));
         let told = |violation: &Violation| match &violation.file {
-            Source::Message => self.told(violation, &verdict.file, &message),
-            Source::Packet(path) => self.told(violation, &escaped(path), &packet),
+            Source::Message => self.render(violation, &verdict.file, &message),
+            Source::Packet(path) => self.render(violation, &escaped(path), &packet),
         };
         let reports: String = verdict.violations().iter().map(told).collect();
         reports + &super::cut::cut(verdict)
     }
 
-    fn told(&self, violation: &Violation, file: &str, lines: &Lines<'_>) -> String {
+    fn render(&self, violation: &Violation, file: &str, lines: &Lines<'_>) -> String {
         let level = match violation.level {
             Level::Error => Title::ERROR,
             Level::Warning => Title::WARNING,

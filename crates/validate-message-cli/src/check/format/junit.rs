@@ -37,7 +37,7 @@ pub(crate) fn one(verdict: &Verdict) -> String {
         cases.push(case(verdict, "valid", ""));
     }
     let output: String = of_level(Level::Warning)
-        .map(|warning| warning.told(&verdict.file) + "\n")
+        .map(|warning| warning.to_text(&verdict.file) + "\n")
         .collect();
     let output = output + &super::cut::cut(verdict);
     let mut suite = format!(
@@ -68,7 +68,7 @@ fn failed(error: &Violation, verdict: &Verdict) -> String {
         "<failure type=\"{}\" message=\"{}\">{}</failure>",
         error.code,
         xml(&error.message),
-        xml(&error.told(&verdict.file))
+        xml(&error.to_text(&verdict.file))
     );
     case(verdict, &format!("{}{place}", error.code), &failure)
 }

@@ -166,7 +166,7 @@ impl CheckedMailbox {
         }
         // The listing may have ended early, or missed a renamed name: it proves presence, never absence.
         for name in file.variants(seq) {
-            if root.look(dir, &name)?.is_some() {
+            if root.stat(dir, &name)?.is_some() {
                 return Ok(Some(false));
             }
         }

@@ -175,7 +175,7 @@ impl OpenRoot {
     }
 
     /// Returns the metadata of a directory entry, if it exists.
-    pub(crate) fn look(&self, dir: &Dir, name: &FileName) -> Result<Option<Stat>, SpoolError> {
+    pub(crate) fn stat(&self, dir: &Dir, name: &FileName) -> Result<Option<Stat>, SpoolError> {
         disk::if_there(self.disk.stat_at(&dir.handle, name.as_ref()))
             .map_err(|source| self.error_at("look at", dir, name, source))
     }
@@ -188,7 +188,7 @@ impl OpenRoot {
         limit: u64,
     ) -> Result<Option<Vec<u8>>, SpoolError> {
         let fits = |stat: &Stat| stat.kind == FileKind::File && stat.size <= limit;
-        if !self.look(dir, name)?.as_ref().is_some_and(fits) {
+        if !self.stat(dir, name)?.as_ref().is_some_and(fits) {
             return Ok(None);
         }
         let read = || {

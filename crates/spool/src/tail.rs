@@ -90,12 +90,13 @@ impl Tail {
         let root = Os
             .open_root(self.layout.root())
             .map_err(SpoolError::io("open", self.layout.root()))?;
-        let now = self.look(&root, self.place.segment)?;
+        let now = self.stat_segment(&root, self.place.segment)?;
         if now.is_none() && self.place.seq > 0 {
             return Err(older(self.segment_path(), "is gone, and was read before"));
         }
         // A batch starts a new segment only at its first record, so there is only one name to look for.
-        let is_followed = self.place.seq > 0 && self.look(&root, self.place.seq + 1)?.is_some();
+        let is_followed =
+            self.place.seq > 0 && self.stat_segment(&root, self.place.seq + 1)?.is_some();
         if now == self.seen && !is_followed {
             return Ok(0);
         }
@@ -114,7 +115,7 @@ impl Tail {
         Ok(count)
     }
 
-    fn look(&self, root: &Handle, first: u64) -> Result<Option<Stat>, SpoolError> {
+    fn stat_segment(&self, root: &Handle, first: u64) -> Result<Option<Stat>, SpoolError> {
         let name = Path::new(dirs::LEDGER).join(layout::segment_name(first));
         match Os.stat_at(root, &name) {
             Err(error) if is_gone(&error) => Ok(None),

@@ -79,7 +79,7 @@ impl View<'_> {
             return Ok(None);
         };
         for name in file.variants(seq) {
-            let there = root.look(&dir, &name)?;
+            let there = root.stat(&dir, &name)?;
             let Some(there) = there.filter(|there| there.ino == stamp.ino) else {
                 continue;
             };

@@ -112,7 +112,7 @@ pub(crate) struct Disposal<'a> {
 impl Disposal<'_> {
     /// Puts the original away. Every step can be repeated after a kill.
     pub(crate) fn put_away(&self) -> Result<Disposition, SpoolError> {
-        let Some(there) = self.root.look(self.outbox, &self.original.file)? else {
+        let Some(there) = self.root.stat(self.outbox, &self.original.file)? else {
             return self.already_gone();
         };
         if self.is_original(&there)? {
@@ -174,7 +174,7 @@ impl Disposal<'_> {
                 Ok(()) => return self.compare(&name),
                 Err(source) if source.kind() == io::ErrorKind::NotFound => {
                     // Its new directory may be what is gone, if somebody replaces it: then it is put away later.
-                    return match root.look(self.outbox, &self.original.file)? {
+                    return match root.stat(self.outbox, &self.original.file)? {
                         None => self.already_gone(),
                         Some(_) => Err(root.error_at("put away", self.away, &name, source)),
                     };
@@ -213,7 +213,7 @@ impl Disposal<'_> {
 
     /// Compares a file that was just put away with what was judged, unless its stamp already proves it.
     fn compare(&self, name: &FileName) -> Result<Disposition, SpoolError> {
-        let (Some(_), Some(there)) = (&self.original.digest, self.root.look(self.away, name)?)
+        let (Some(_), Some(there)) = (&self.original.digest, self.root.stat(self.away, name)?)
         else {
             return Ok(Disposition::Away(name.clone()));
         };
@@ -252,7 +252,7 @@ impl Disposal<'_> {
     fn already_gone(&self) -> Result<Disposition, SpoolError> {
         if let Some(stamp) = self.original.stamp {
             for name in self.away_name().variants(self.seq) {
-                let there = self.root.look(self.away, &name)?;
+                let there = self.root.stat(self.away, &name)?;
                 if there.is_some_and(|there| there.ino == stamp.ino && there.kind == FileKind::File)
                     && !self.verify
                 {

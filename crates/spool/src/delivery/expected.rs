@@ -88,7 +88,7 @@ impl ExpectedFile<'_> {
     /// mailbox one name twice, so only a copy that the sender delivered itself can be there.
     fn is_archived(&self, archives: &[Dir]) -> Result<bool, SpoolError> {
         for dir in archives {
-            if let Some(stat) = self.root.look(dir, self.file)?
+            if let Some(stat) = self.root.stat(dir, self.file)?
                 && stat.size == self.bytes.len() as u64
                 && self.root.holds(dir, self.file, self.bytes)?
             {

@@ -163,7 +163,7 @@ impl LaneQueue {
             let expected = target.expected(&item, bytes);
             // If this turn did not write the file, an earlier process prepared it. If its temporary name still exists,
             // the file waits for its rename; if not, it was delivered, and its reader may have taken it.
-            if made.contains(&item.pos) || root.look(&target.dir, &expected.temporary)?.is_some() {
+            if made.contains(&item.pos) || root.stat(&target.dir, &expected.temporary)?.is_some() {
                 let published = expected.publish();
                 if published.is_err() {
                     // The temporary file may have vanished with its directory. That must not count as a delivery.

@@ -66,7 +66,7 @@ impl Intake {
         }
         listing.names = None;
         while let Some(name) = listing.strangers.pop() {
-            let stat = view.root.look(&listing.dir, &name)?;
+            let stat = view.root.stat(&listing.dir, &name)?;
             listing.dated.extend(stat.map(|stat| (stat.mtime_ns, name)));
             if is_over() {
                 return Ok(false);

@@ -141,7 +141,7 @@ pub(super) struct Rules {
 }
 
 /// Looks at a file and reads it if it is finished and fit.
-pub(super) fn look(
+pub(super) fn read_if_finished(
     root: &OpenRoot,
     dir: &Dir,
     name: &FileName,
@@ -149,7 +149,7 @@ pub(super) fn look(
     rules: Rules,
     now: Now,
 ) -> Result<Readiness, SpoolError> {
-    let Some(stat) = root.look(dir, name)? else {
+    let Some(stat) = root.stat(dir, name)? else {
         return Ok(Readiness::Gone);
     };
     let stamp = stamp(&stat, now);

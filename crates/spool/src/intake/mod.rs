@@ -537,7 +537,9 @@ impl Intake {
         }
         let was_given_time = file.memory.given.is_some();
         let looked = open(view, agent, dirs).and_then(|dir| match dir {
-            Some(dir) => look::look(view.root, dir, &name, &mut file.memory, self.rules, now),
+            Some(dir) => {
+                look::read_if_finished(view.root, dir, &name, &mut file.memory, self.rules, now)
+            }
             None => Ok(Readiness::Gone),
         });
         let result = match looked {

@@ -38,7 +38,7 @@ pub(super) struct FolderScan {
 
 impl FolderScan {
     /// Scans a folder. The report names the files that could not be read.
-    pub(super) fn look(
+    pub(super) fn scan(
         root: &OpenRoot,
         agent: &str,
         folder: KeptFolder,
@@ -90,7 +90,7 @@ impl FolderScan {
     }
 
     fn see(&mut self, root: &OpenRoot, dir: &Dir, name: FileName) {
-        let stat = match root.look(dir, &name) {
+        let stat = match root.stat(dir, &name) {
             Ok(Some(stat)) => stat,
             Ok(None) => return,
             Err(error) => return self.report.failed.push(error.chain()),
@@ -174,7 +174,7 @@ fn removed(
     removal: Removal,
 ) -> Result<bool, SpoolError> {
     let is_same = root
-        .look(dir, &file.name)?
+        .stat(dir, &file.name)?
         .is_some_and(|now| now == file.stat);
     match removal {
         Removal::Now if is_same => root.remove(dir, &file.name).map(|()| true),

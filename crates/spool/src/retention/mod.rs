@@ -132,7 +132,7 @@ pub fn tidy(path: &Path, old: &Old, removal: Removal) -> Result<Vec<FolderReport
     let mut recorded = Recorded::default();
     for agent in Layout::known_agents(path)? {
         for folder in KeptFolder::ALL {
-            let scan = FolderScan::look(&root, &agent, folder, old.of(folder))?;
+            let scan = FolderScan::scan(&root, &agent, folder, old.of(folder))?;
             recorded.ask(&scan);
             folders.push(scan);
         }
@@ -164,7 +164,7 @@ pub fn torn_copies(path: &Path) -> Result<Count, SpoolError> {
         .list(&dir.handle)
         .map_err(|source| root.error("list", &dir.path, source))?;
     for name in names {
-        count.add(root.look(&dir, &name)?.map_or(0, |stat| stat.size));
+        count.add(root.stat(&dir, &name)?.map_or(0, |stat| stat.size));
     }
     Ok(count)
 }

@@ -78,7 +78,7 @@ impl<'a> Driver<'a> {
             progress,
         };
         let setup = Box::new(driver.setup.clone());
-        if let Err(error) = driver.tell(PairStep::Opened(setup)) {
+        if let Err(error) = driver.record(PairStep::Opened(setup)) {
             driver.places.discard();
             return Err(error);
         }
@@ -95,7 +95,7 @@ impl<'a> Driver<'a> {
         let (id, setup) = members::find(root, named)?;
         members::check(root, &Config::load(root)?, &setup)?;
         let mut driver = Self::take_over(root, id, stop, progress)?;
-        driver.tell(PairStep::Resumed)?;
+        driver.record(PairStep::Resumed)?;
         Ok(driver)
     }
 
@@ -108,7 +108,7 @@ impl<'a> Driver<'a> {
     ) -> Result<(PairId, PairStatus), PairError> {
         let (id, _) = members::find(root, named)?;
         let mut driver = Self::take_over(root, id, stop, progress)?;
-        driver.tell(PairStep::Dropped)?;
+        driver.record(PairStep::Dropped)?;
         Ok((driver.id, driver.status))
     }
 
@@ -136,7 +136,7 @@ impl<'a> Driver<'a> {
         };
         if !driver.status.pair.run().is_terminal() {
             let run = driver.status.began_at.map(|at| turn::cut_off(&driver, at));
-            driver.tell(PairStep::Interrupted {
+            driver.record(PairStep::Interrupted {
                 why: "the process that drove it was ended".to_owned(),
                 run,
             })?;
@@ -156,8 +156,8 @@ impl<'a> Driver<'a> {
             if run.is_terminal() {
                 return Ok(self.status);
             }
-            if let Some(why) = self.stop.heard() {
-                self.tell(PairStep::Interrupted {
+            if let Some(why) = self.stop.cause() {
+                self.record(PairStep::Interrupted {
                     why: why.to_owned(),
                     run: None,
                 })?;
@@ -178,11 +178,11 @@ impl<'a> Driver<'a> {
                 why: format!("cannot open its folder: {error}"),
             },
         };
-        self.tell(step)
+        self.record(step)
     }
 
     /// Records a step in the ledger and adopts the pair's state from the record.
-    fn tell(&mut self, what: PairStep) -> Result<(), PairError> {
+    fn record(&mut self, what: PairStep) -> Result<(), PairError> {
         let news = PairReport {
             pair: self.id.clone(),
             what,

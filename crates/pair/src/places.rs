@@ -70,7 +70,7 @@ impl Places {
     }
 
     /// The file with the last output of this side.
-    pub(super) fn said(&self, role: Role) -> PathBuf {
+    pub(super) fn output_file(&self, role: Role) -> PathBuf {
         self.at.join(format!("{}.said", role.word()))
     }
 

@@ -46,7 +46,7 @@ impl Stop {
     }
 
     /// The cause, once a signal has asked to end the pair.
-    pub fn heard(&self) -> Option<&'static str> {
+    pub fn cause(&self) -> Option<&'static str> {
         self.0.get().copied()
     }
 }

@@ -68,7 +68,7 @@ impl Driver<'_> {
         let start = self.status.starts.saturating_add(1);
         let prepared = self.prepare(role, &member, start)?;
         let mut tail = Tail::open(&self.root, Since::End)?;
-        if let Err(error) = self.tell(PairStep::Began(start)) {
+        if let Err(error) = self.record(PairStep::Began(start)) {
             return self.rest(error);
         }
 
@@ -80,11 +80,11 @@ impl Driver<'_> {
         let ms = u64::try_from(began.elapsed().as_millis())
             .unwrap_or(u64::MAX)
             .max(1);
-        let said = said(&prepared.folder, end.as_ref(), &member);
+        let said = output_of(&prepared.folder, end.as_ref(), &member);
         let mut run = transcript(&said, start, ms);
         self.keep_words(role, &said)?;
         if let Some(StopReason::Stopped(why)) = why {
-            return self.tell(PairStep::Interrupted {
+            return self.record(PairStep::Interrupted {
                 why: why.to_owned(),
                 run: Some(run),
             });
@@ -106,7 +106,7 @@ impl Driver<'_> {
             .chain(&later)
             .map(|sent| sent.id.clone())
             .collect();
-        self.tell(match word {
+        self.record(match word {
             Word::Signal(signal) => PairStep::Ended { signal, run },
             Word::Crashed(why) => PairStep::Crashed { why, run },
         })
@@ -119,7 +119,7 @@ impl Driver<'_> {
             why,
         } = error
         {
-            return self.tell(PairStep::Interrupted { why, run: None });
+            return self.record(PairStep::Interrupted { why, run: None });
         }
         Err(error)
     }
@@ -165,7 +165,7 @@ impl Driver<'_> {
     ) -> io::Result<Option<(ReviewKey, MessageId)>> {
         let given = Given::of(folder);
         given.fill(&self.setup.task, mail)?;
-        let other_said = given.copy(&self.places.said(role.other()))?;
+        let other_said = given.copy(&self.places.output_file(role.other()))?;
         let note = given.copy(&self.places.note(role))?;
         let brief = ask.map(|ask| render_document(&ask.whole));
         let brief = brief.as_deref().unwrap_or(NO_BRIEF);
@@ -306,7 +306,7 @@ impl Driver<'_> {
     ) -> Option<StopReason> {
         let mut turns = 0;
         while Instant::now() < last {
-            if let Some(why) = self.stop.heard() {
+            if let Some(why) = self.stop.cause() {
                 return Some(StopReason::Stopped(why));
             }
             if self
@@ -337,7 +337,7 @@ impl Driver<'_> {
             what: "what was said".to_owned(),
             source,
         };
-        places::write(&self.places.said(role), &said.text).map_err(failed)
+        places::write(&self.places.output_file(role), &said.text).map_err(failed)
     }
 }
 
@@ -351,7 +351,7 @@ pub(super) fn cut_off(driver: &Driver<'_>, began_at: DateTime<Utc>) -> Transcrip
     let said = driver
         .setup
         .member(run)
-        .map(|member| said(&folder, folder.end().as_ref(), member));
+        .map(|member| output_of(&folder, folder.end().as_ref(), member));
     let passed = u64::try_from((clock::now() - began_at).num_milliseconds())
         .unwrap_or(0)
         .max(1);
@@ -375,7 +375,7 @@ fn not_started(error: &io::Error) -> RunEnd {
 }
 
 /// The output of a run. If the keeper was killed, it is what was stored by then, because used turns stay used.
-fn said(folder: &Folder, end: Option<&RunEnd>, member: &PairMember) -> AgentOutput {
+fn output_of(folder: &Folder, end: Option<&RunEnd>, member: &PairMember) -> AgentOutput {
     end.map_or_else(
         || {
             folder

@@ -138,7 +138,7 @@ impl Used {
 }
 
 /// The step as a line for people; none if the next step says the same.
-pub fn said(told: RecordedStep<'_>) -> Option<String> {
+pub fn step_line(told: RecordedStep<'_>) -> Option<String> {
     let RecordedStep {
         setup,
         step,
@@ -332,7 +332,7 @@ pub fn transcript(id: &PairId, past: &[Past]) -> Transcripts {
             was: before,
             status,
         };
-        if let Some(text) = said(told) {
+        if let Some(text) = step_line(told) {
             lines.push(format!("{at}  {}", text.trim_start()));
         }
         lines.extend(words(step).into_iter().flat_map(marked));
@@ -455,7 +455,7 @@ mod tests {
                 status: &status,
             };
             let line = serde_json::to_string(&PairLine::of(told)).expect("plain values are JSON");
-            text += &format!("{line}\n{}\n", said(told).unwrap_or_default());
+            text += &format!("{line}\n{}\n", step_line(told).unwrap_or_default());
         }
         assert_eq!(text, include_str!("../tests/golden/steps.txt"));
     }

@@ -18,7 +18,7 @@ use super::context::Context;
 use super::failure::Failure;
 use super::{input, order};
 use crate::exit::Exit;
-use ::pair::view::{Last, PairLine, Transcripts, said, transcript, works};
+use ::pair::view::{Last, PairLine, Transcripts, step_line, transcript, works};
 use ::pair::{Driver, PairError, Progress, RecordedStep, Role, Stop, history};
 use views::serving;
 
@@ -111,7 +111,7 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<Exit, Failure> {
     let stop = Stop::listen()?;
     let as_json = context.json || !stdout().is_terminal();
     let mut teller = Teller::new(as_json);
-    let mut progress = |progress: &Progress<'_>| teller.tell(progress);
+    let mut progress = |progress: &Progress<'_>| teller.show(progress);
     if let Some(id) = &args.drop {
         let id = id.clone().map(PairId);
         let dropped = Driver::drop_it(root, id.as_ref(), stop, &mut progress);
@@ -281,7 +281,7 @@ impl Teller {
         }
     }
 
-    pub(super) fn tell(&mut self, progress: &Progress<'_>) {
+    pub(super) fn show(&mut self, progress: &Progress<'_>) {
         if self.failed.is_some() {
             return;
         }
@@ -303,7 +303,7 @@ impl Teller {
         } else {
             ""
         };
-        said(told).map_or(Ok(()), |text| print(&format!("{clear}{text}\n")))
+        step_line(told).map_or(Ok(()), |text| print(&format!("{clear}{text}\n")))
     }
 
     fn frame(&mut self, role: Role, passed: Duration, turns: u32) -> Result<(), Failure> {

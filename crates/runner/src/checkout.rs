@@ -89,7 +89,7 @@ impl Checkout {
         std::fs::write(&half, note)?;
         std::fs::rename(&half, self.note())?;
         let repository = Repository::at(&self.repository);
-        if repository.commit(&self.commit).map_err(told)?.is_none() {
+        if repository.commit(&self.commit).map_err(io_error)?.is_none() {
             return Err(io::Error::other(format!(
                 "the repository of {} does not have the commit {}: fetch it there before the request is sent, or set \
                  `checkout = \"workdir\"` for a reviewer that fetches it",
@@ -100,7 +100,7 @@ impl Checkout {
         self.check_size(&repository, trees)?;
         repository
             .add_worktree(&self.tree, &self.commit)
-            .map_err(told)
+            .map_err(io_error)
     }
 
     /// Fails if the files would take more than their limit, or more than half of what is free: the ledger and all
@@ -110,7 +110,7 @@ impl Checkout {
         let free = disk.f_bavail.saturating_mul(disk.f_frsize);
         let (max, why) = size_max(free, self.mib_max);
         let size = repository.size_up_to(&self.commit, max.saturating_mul(1 << 20));
-        match size.map_err(told)? {
+        match size.map_err(io_error)? {
             Some(_) => Ok(()),
             None => Err(io::Error::other(format!(
                 "the files of the commit {} take more than {max} MiB, {why}",
@@ -123,7 +123,7 @@ impl Checkout {
     pub fn leave_out(&self) -> io::Result<()> {
         Repository::at(&self.tree)
             .leave_out(&self.leave_out)
-            .map_err(told)
+            .map_err(io_error)
     }
 
     /// The commit and the digest of the diff under review. git computes the digest, because the one in the request is
@@ -149,7 +149,7 @@ impl Checkout {
         if self.repository.exists() {
             Repository::at(&self.repository)
                 .forget_worktree(&self.tree)
-                .map_err(told)?;
+                .map_err(io_error)?;
         }
         gone(std::fs::remove_file(self.note()))
     }
@@ -215,7 +215,7 @@ fn trees(root: &Path) -> PathBuf {
     Layout::new(root).trees()
 }
 
-fn told(error: GitError) -> io::Error {
+fn io_error(error: GitError) -> io::Error {
     match error {
         GitError::NotRun { directory, source } => io::Error::new(
             source.kind(),

@@ -234,12 +234,12 @@ impl Folder {
 
     /// Writes what is started.
     pub fn tell_run(&self, run: &impl Serialize) -> io::Result<()> {
-        self.tell("run.json", run)
+        self.replace("run.json", run)
     }
 
     /// Writes how the validation commands went.
     pub(crate) fn tell_validation(&self, runs: &[CommandRun]) -> io::Result<()> {
-        self.tell("validation.json", &runs)
+        self.replace("validation.json", &runs)
     }
 
     /// The commit and the diff in its checkout, if it has one.
@@ -249,7 +249,7 @@ impl Folder {
 
     /// Writes the commit and the diff in its checkout.
     pub(crate) fn tell_reviewed(&self, reviewed: &Reviewed) -> io::Result<()> {
-        self.tell("reviewed.json", reviewed)
+        self.replace("reviewed.json", reviewed)
     }
 
     /// The processes of the run, as far as they are known.
@@ -259,7 +259,7 @@ impl Folder {
 
     /// Writes which processes run.
     pub(crate) fn tell_processes(&self, processes: &Processes) -> io::Result<()> {
-        self.tell("process.json", processes)
+        self.replace("process.json", processes)
     }
 
     /// The result; none while the run goes on.
@@ -269,7 +269,7 @@ impl Folder {
 
     /// Writes the result.
     pub(crate) fn tell_end(&self, end: &RunEnd) -> io::Result<()> {
-        self.tell("end.json", end)
+        self.replace("end.json", end)
     }
 
     /// Parses the agent's answer from the stored output, as far as that goes.
@@ -293,7 +293,7 @@ impl Folder {
     }
 
     /// Replaces the file atomically, for readers and across a kill.
-    fn tell(&self, name: &str, value: &impl Serialize) -> io::Result<()> {
+    fn replace(&self, name: &str, value: &impl Serialize) -> io::Result<()> {
         let temporary = self.0.join(format!(".{name}.tmp"));
         let mut file = OpenOptions::new()
             .write(true)

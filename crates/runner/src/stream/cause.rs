@@ -101,15 +101,15 @@ pub enum Retry {
 
 /// The failure in a program's result, with the status of the service if it names one.
 pub(super) fn failure(status: Option<u64>, words: &str) -> ProgramFailure {
-    told(status, ERROR, words)
+    classify(status, ERROR, words)
 }
 
 /// The failure in the last line that a program wrote to standard error.
 pub fn last_words(how: &str, words: &str) -> ProgramFailure {
-    told(None, how, words)
+    classify(None, how, words)
 }
 
-fn told(status: Option<u64>, otherwise: &str, words: &str) -> ProgramFailure {
+fn classify(status: Option<u64>, otherwise: &str, words: &str) -> ProgramFailure {
     // A full disk quota is no quota of a service.
     let lower = words.to_lowercase().replace("disk quota", "disk space");
     let says = |known: &[&str]| known.iter().any(|word| lower.contains(word));

@@ -80,7 +80,7 @@ struct StartedRun {
 
 impl Runs {
     /// Reads new and running runs; ended ones do not change.
-    pub(crate) fn look(&mut self, root: &Path) {
+    pub(crate) fn refresh(&mut self, root: &Path) {
         let folders = folder::all(root).unwrap_or_default();
         self.by_id
             .retain(|id, _| folders.iter().any(|folder| folder.id() == id));

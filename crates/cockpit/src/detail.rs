@@ -14,7 +14,7 @@ use crate::gate::{self, GateView};
 use crate::needs::WhoseMove;
 use crate::supply::Supply;
 use crate::timeline::RoundView;
-use crate::words::{ReportedUsage, add_words, said, usage};
+use crate::words::{ReportedUsage, add_words, usage, words_in};
 
 /// One review in detail. Fields are added, never changed.
 #[derive(Debug, Serialize)]
@@ -82,7 +82,7 @@ impl ReviewDetail {
         let why = status.why(key, review, follower.policy(), now, spell);
         let timeline = past.timelines.of(key);
         let messages = timeline.map_or(&[][..], |timeline| &timeline.said);
-        let words = said(key, review.reviewer(key), messages);
+        let words = words_in(key, review.reviewer(key), messages);
         let mut threads = past
             .histories
             .threads(key, review, &status.name_of(key), spell);

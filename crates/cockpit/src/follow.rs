@@ -83,14 +83,14 @@ impl Follower {
             runs: Runs::default(),
             agents: Vec::new(),
         };
-        follower.look()?;
+        follower.read_new()?;
         Ok(follower)
     }
 
     /// Reads what is new, and returns whether the ledger has changed. Reads outboxes, dead letters, runs and the config
     /// every time. Rereads a ledger that was restored to an older state from its start.
     pub fn refresh(&mut self) -> Result<bool, SpoolError> {
-        match self.look() {
+        match self.read_new() {
             Err(SpoolError::Replaced { .. }) => {
                 *self = Self::open(&self.root)?;
                 Ok(true)
@@ -99,10 +99,10 @@ impl Follower {
         }
     }
 
-    fn look(&mut self) -> Result<bool, SpoolError> {
+    fn read_new(&mut self) -> Result<bool, SpoolError> {
         // Outboxes before the ledger: a message judged in between is counted twice rather than never.
         self.status.agents = directory::agents(&self.root)?;
-        self.status.unjudged = PendingMail::look(&self.root, &self.status.agents);
+        self.status.unjudged = PendingMail::read(&self.root, &self.status.agents);
         let (past, index) = (&mut self.past, &mut self.status.index);
         let count = self.tail.read(&mut |entry| {
             index.add(entry)?;
@@ -120,7 +120,7 @@ impl Follower {
         let config = Config::load(&self.root).unwrap_or_default();
         self.status.host = config.ledger.host.clone();
         self.policy = config.policy(self.status.agents.iter().cloned());
-        self.runs.look(&self.root);
+        self.runs.refresh(&self.root);
         self.agents = AgentRow::all(&self.status, &config, &self.runs);
         Ok(count > 0)
     }

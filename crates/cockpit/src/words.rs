@@ -64,7 +64,7 @@ pub fn add_words(told: &mut Threads, said: &Said) {
 }
 
 /// The words of both agents, from the messages of the ledger; `reviewer` is the current one.
-pub(crate) fn said(key: &ReviewKey, reviewer: &AgentName, messages: &[StoredMessage]) -> Said {
+pub(crate) fn words_in(key: &ReviewKey, reviewer: &AgentName, messages: &[StoredMessage]) -> Said {
     let mut said = Said::default();
     for message in messages {
         let packet = || Some(message.packet.as_ref()?.as_bytes().to_vec());

@@ -76,7 +76,7 @@ impl WorkspaceStatus {
     pub fn read(root: &Path) -> Result<Self, SpoolError> {
         // Outboxes before the ledger: a message judged in between is counted twice rather than never.
         let agents = directory::agents(root)?;
-        let unjudged = PendingMail::look(root, &agents);
+        let unjudged = PendingMail::read(root, &agents);
         let (index, folded) = LedgerIndex::read(root)?;
         let dead = refusals::open(root, &index);
         let host = Config::load(root)

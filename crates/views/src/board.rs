@@ -119,7 +119,7 @@ fn host(row: &HostRow, now: DateTime<Utc>) -> String {
         let ago = ago(now - at);
         format!(", record {seq} {ago}")
     });
-    let heard = row.heard.as_ref().map(|heard| heard.said(now));
+    let heard = row.heard.as_ref().map(|heard| heard.describe(now));
     let heard = heard.map_or_else(String::new, |heard| format!(", {heard}"));
     format!(
         "{}{mark}: {agents}{}{heard}",

@@ -65,7 +65,7 @@ impl LastHeard {
     }
 
     /// Describes the host in a few words: its silence, or else each deviation.
-    pub fn said(&self, now: DateTime<Utc>) -> String {
+    pub fn describe(&self, now: DateTime<Utc>) -> String {
         let ago = clock::span((now - self.at).max(TimeDelta::zero()));
         if self.is_silent(now) {
             return format!("silent for {ago}");
@@ -131,8 +131,9 @@ mod tests {
             behind,
             clock_ahead_ms,
         };
-        let said =
-            |heard: LastHeard, after| heard.said(DateTime::UNIX_EPOCH + TimeDelta::seconds(after));
+        let said = |heard: LastHeard, after| {
+            heard.describe(DateTime::UNIX_EPOCH + TimeDelta::seconds(after))
+        };
         assert_eq!(said(heard("in_step", 0, -49), 3), "heard 3 s ago");
         assert_eq!(
             said(heard("waiting", 12, -5_040), 3),

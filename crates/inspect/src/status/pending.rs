@@ -47,7 +47,7 @@ pub struct ClaimedReview {
 
 impl PendingMail {
     /// Reads the outboxes.
-    pub fn look(root: &Path, agents: &[AgentName]) -> Self {
+    pub fn read(root: &Path, agents: &[AgentName]) -> Self {
         let mut unjudged = Self::default();
         for agent in agents {
             let waiting = directory::waiting(root, agent);

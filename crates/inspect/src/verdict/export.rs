@@ -78,7 +78,7 @@ pub fn export(
         last: None,
         bad: None,
     };
-    let verified = spool::read_ledger(root, &mut |entry| copy.look(entry).map_err(Into::into))?;
+    let verified = spool::read_ledger(root, &mut |entry| copy.note(entry).map_err(Into::into))?;
     copy.check(verified.last);
     if let Some(seq) = copy.bad {
         return Err(ExportError::OtherForm { seq });
@@ -145,7 +145,7 @@ struct Copy {
 }
 
 impl Copy {
-    fn look(&mut self, entry: &Entry) -> Result<(), index::Unreadable> {
+    fn note(&mut self, entry: &Entry) -> Result<(), index::Unreadable> {
         self.check(entry.prev);
         let (record, _) = index::decision(entry)?;
         let steps = record.steps();

@@ -112,14 +112,14 @@ pub fn prove(file: &VerdictFile) -> Result<Proof, Unfounded> {
     let (found, expected) = (&file.header.evidence, proof.evidence(&file.header));
     if !found.is_empty() && *found != expected {
         return Err(Unfounded::OtherEvidence {
-            found: told(found),
-            expected: told(&expected),
+            found: json(found),
+            expected: json(&expected),
         });
     }
     Ok(proof)
 }
 
-fn told(evidence: &BTreeMap<String, EvidenceSummary>) -> String {
+fn json(evidence: &BTreeMap<String, EvidenceSummary>) -> String {
     escaped(&serde_json::to_string(evidence).expect("text keys and plain values are JSON"))
 }
 

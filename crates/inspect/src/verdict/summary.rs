@@ -37,14 +37,14 @@ impl EvidenceSummary {
 
     /// Describes the evidence to people, one item per line.
     pub fn lines(&self) -> Vec<String> {
-        let evidence = self.evidence.as_ref().map(told);
+        let evidence = self.evidence.as_ref().map(describe);
         let tests = (!self.edits_tests.is_empty())
             .then(|| format!("edits_tests: {}", named(&self.edits_tests)));
         evidence.into_iter().chain(tests).collect()
     }
 }
 
-fn told(evidence: &ApprovalEvidence) -> String {
+fn describe(evidence: &ApprovalEvidence) -> String {
     let ApprovalEvidence {
         digest_matches,
         declared,

@@ -172,7 +172,7 @@ fn a_file_claims_the_pull_request_it_names_and_mail_of_a_review_may_mean_any() {
         assert_eq!(claim(file), (None, false), "{file}");
     }
     put(&root.join("agents/codex/outbox"), "e.yaml", QUESTION);
-    let pending = PendingMail::look(root, &["claude", "codex", "gemini"].map(agent));
+    let pending = PendingMail::read(root, &["claude", "codex", "gemini"].map(agent));
     assert_eq!(pending.counts, [(agent("claude"), 4), (agent("codex"), 1)]);
     assert_eq!((pending.count(), pending.files.len()), (5, 5));
     let since = pending.files.iter().filter_map(|file| file.since);

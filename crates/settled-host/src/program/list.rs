@@ -47,10 +47,10 @@ pub(super) fn run(context: &HostContext) -> Result<Exit, Failure> {
         homeless,
         hosts: rows(&fleet, Some(&shared.host), &heartbeat::read(root)),
     };
-    context.say(&CommandOutput::new(hosts), |hosts| said(hosts, now))
+    context.say(&CommandOutput::new(hosts), |hosts| table(hosts, now))
 }
 
-fn said(hosts: &Hosts, now: DateTime<Utc>) -> String {
+fn table(hosts: &Hosts, now: DateTime<Utc>) -> String {
     // A log without heartbeats would leave columns empty.
     let head = [
         "HOST",
@@ -118,7 +118,7 @@ fn heard_cells(row: &HostRow, now: DateTime<Utc>) -> [String; 3] {
     };
     if heard.is_silent(now) {
         // The lag in an old heartbeat means nothing.
-        return [heard.said(now), none(), none()];
+        return [heard.describe(now), none(), none()];
     }
     let state = match heard.state.as_str() {
         "in_step" => String::new(),
@@ -190,7 +190,7 @@ mod tests {
         let mut hosts = hosts(vec![laptop, tower]);
         hosts.homeless = vec!["gpt".parse().expect("a name")];
         hosts.trouble = Some("frozen\u{7}".to_owned());
-        let text = said(&hosts, now());
+        let text = table(&hosts, now());
         let lines: Vec<Vec<&str>> = text
             .lines()
             .map(|line| {
@@ -243,7 +243,7 @@ mod tests {
         retired.is_retired = true;
         assert_eq!(heard_cells(&retired, now()), [none(), none(), none()]);
         assert_eq!(cells(&retired, now())[6], "key retired");
-        let text = said(&hosts(vec![waiting]), now());
+        let text = table(&hosts(vec![waiting]), now());
         for word in ["HEARD", "BEHIND", "CLOCK", "-1.5 s"] {
             assert!(text.contains(word), "{text}");
         }

@@ -248,7 +248,7 @@ fn of_host(host: &HostRow, now: DateTime<Utc>) -> Markup {
             @if host.is_retired { ": key retired" } @else {
                 ": home of " @if agents.is_empty() { "no agent" } @else { (one_line(&agents.join(", "))) }
                 @if let Some(at) = host.last_at { ", last record " (ago(at, now)) " ago" }
-                @if let Some(heard) = &host.heard { ", " (one_line(&heard.said(now))) }
+                @if let Some(heard) = &host.heard { ", " (one_line(&heard.describe(now))) }
             }
         }
     }

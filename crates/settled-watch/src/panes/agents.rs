@@ -78,9 +78,9 @@ fn host(row: &HostRow, app: &App, width: usize) -> Pieces {
     let (ink, state) = match &row.heard {
         _ if row.is_retired => (Ink::Aside, "key retired".to_owned()),
         _ if row.is_this => (Ink::Plain, "this host".to_owned()),
-        Some(heard) if heard.is_silent(app.now) => (Ink::Aside, heard.said(app.now)),
-        Some(heard) if heard.state == "in_step" => (Ink::Plain, heard.said(app.now)),
-        Some(heard) => (Ink::Care, heard.said(app.now)),
+        Some(heard) if heard.is_silent(app.now) => (Ink::Aside, heard.describe(app.now)),
+        Some(heard) if heard.state == "in_step" => (Ink::Plain, heard.describe(app.now)),
+        Some(heard) => (Ink::Care, heard.describe(app.now)),
         None => {
             let last = row
                 .last_at

@@ -59,7 +59,7 @@ pub struct UnreadMailbox {
 
 impl MailWait<'_> {
     /// Returns the end of the wait, if it has come.
-    pub fn look(&self) -> Result<Option<WaitEnd>, UnreadMailbox> {
+    pub fn check(&self) -> Result<Option<WaitEnd>, UnreadMailbox> {
         if let Awaited::Reply(id) = self.what
             && let Some(report) = self.refused(id)?
         {

@@ -72,7 +72,7 @@ impl Posted {
             "accepted"
         };
         let moved = self.review.as_ref().map_or_else(String::new, |review| {
-            format!("  {}\n{}", escaped(&review.told()), review.approval())
+            format!("  {}\n{}", escaped(&review.phrase()), review.approval())
         });
         format!("{before}: {}\n{moved}{}", self.id, findings(draft))
     }
@@ -87,7 +87,7 @@ impl Posted {
             "# {path}\n{}",
             self.message_text.as_deref().unwrap_or_default()
         );
-        let foreseen = self.forecast.iter().flat_map(Forecast::told);
+        let foreseen = self.forecast.iter().flat_map(Forecast::lines);
         foreseen.for_each(|line| text += &format!("# {line}\n"));
         text
     }
@@ -143,11 +143,11 @@ pub fn exit_of(code: Code) -> Exit {
 }
 
 /// A refusal for its sender: every violation with its fix, the legal next messages, and what it cost.
-pub fn told(report: &Report, origin: WordsFrom<'_>, flags: &[(String, String)]) -> String {
+pub fn refusal_text(report: &Report, origin: WordsFrom<'_>, flags: &[(String, String)]) -> String {
     let violations: Vec<ReportedViolation> = report
         .violations
         .iter()
-        .map(|violation| origin.told(violation.clone(), &report.file, flags))
+        .map(|violation| origin.translate(violation.clone(), &report.file, flags))
         .collect();
     // A single violation already says everything in the summary.
     let mut lines = match violations.as_slice() {

@@ -386,7 +386,7 @@ fn a_refusal_has_a_line_for_each_violation_and_what_is_legal_where_no_fix_says_i
             ("final", last),
         ] {
             let flags = [("to".to_owned(), "--to".to_owned())];
-            let told = views::posted::told(&report, WordsFrom::Flags, &flags);
+            let told = views::posted::refusal_text(&report, WordsFrom::Flags, &flags);
             text += &format!("--- {file}, {what}\n{told}\n");
         }
     }

@@ -92,12 +92,12 @@ impl Forecast {
     }
 
     /// The forecast as lines of text.
-    pub fn told(&self) -> Vec<String> {
+    pub fn lines(&self) -> Vec<String> {
         let first = match (self.verdict, &self.review, &self.report) {
             (ForecastVerdict::Accepted, Some(review), _) => {
                 format!(
                     "the daemon would accept it now: {}",
-                    escaped(&review.told())
+                    escaped(&review.phrase())
                 )
             }
             (ForecastVerdict::Accepted, None, _) => "the daemon would accept it now".to_owned(),

@@ -64,7 +64,7 @@ impl Lookout {
     pub fn wait(&self, text: &str, patience: Duration) -> io::Result<MessageFate> {
         let start = Instant::now();
         loop {
-            if let Some(verdict) = self.look(text)? {
+            if let Some(verdict) = self.fate_now(text)? {
                 return Ok(verdict);
             }
             if start.elapsed() >= patience {
@@ -75,7 +75,7 @@ impl Lookout {
     }
 
     /// The fate, if it is known now.
-    fn look(&self, text: &str) -> io::Result<Option<MessageFate>> {
+    fn fate_now(&self, text: &str) -> io::Result<Option<MessageFate>> {
         if self.outbox.symlink_metadata().is_ok() {
             return Ok(None);
         }

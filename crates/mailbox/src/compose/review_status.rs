@@ -156,7 +156,7 @@ impl ReviewStatus {
     }
 
     /// The status in one phrase.
-    pub fn told(&self) -> String {
+    pub fn phrase(&self) -> String {
         let Self {
             review,
             phase,

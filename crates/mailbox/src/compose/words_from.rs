@@ -31,7 +31,7 @@ pub enum WordsFrom<'a> {
 impl WordsFrom<'_> {
     /// Puts a violation in the caller's terms. `message` is the name of the message's file, `flags` the options of the
     /// caller's command, each after the field that it sets.
-    pub fn told(
+    pub fn translate(
         self,
         mut violation: ReportedViolation,
         message: &str,
@@ -244,7 +244,7 @@ mod tests {
             (standard, "p.yaml", "findings[0]", "standard input:1:3: "),
         ];
         for (origin, file, field, place) in cases {
-            let told = origin.told(violation(file, Some(field)), "m.yaml", &[]);
+            let told = origin.translate(violation(file, Some(field)), "m.yaml", &[]);
             let place = if place == of_message { "" } else { place };
             let expected = format!("{place}envelope_field_missing: {of_message}");
             assert_eq!(line(&told), expected, "{origin:?} {file} {field}");
@@ -254,7 +254,8 @@ mod tests {
     #[test]
     fn a_field_of_the_message_is_told_as_the_option_that_sets_it() {
         let pr = [("pr".to_owned(), "--pr".to_owned())];
-        let told = WordsFrom::Flags.told(violation("m.yaml", Some("related_pr")), "m.yaml", &pr);
+        let told =
+            WordsFrom::Flags.translate(violation("m.yaml", Some("related_pr")), "m.yaml", &pr);
         assert_eq!(
             (told.file.as_str(), told.line, told.column),
             ("--pr", None, None)
@@ -264,7 +265,7 @@ mod tests {
         unnamed.message = "`to` is missing".to_owned();
         unnamed.fix = Some("add `to: codex`".to_owned());
         unnamed.level = message_schema::Level::Warning;
-        let told = WordsFrom::Flags.told(unnamed, "m.yaml", &to);
+        let told = WordsFrom::Flags.translate(unnamed, "m.yaml", &to);
         let expected =
             "--to: envelope_field_missing (warning): `--to` is missing\n    fix: give `--to codex`";
         assert_eq!(line(&told), expected);

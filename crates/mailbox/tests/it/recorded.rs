@@ -338,7 +338,7 @@ fn the_other_side_and_the_round_come_from_the_ledger_or_the_mail() {
     let status = statuses.of_message(&"req-86-2".parse().expect("an id"));
     let status = status.expect("a review");
     assert_eq!(
-        status.told(),
+        status.phrase(),
         "#86 claude -> codex: reviewing, round 2; codex moves"
     );
     assert_eq!(status.approval(), "");
@@ -418,7 +418,7 @@ fn judged(
     match posting.compose().expect("it is valid") {
         Composed::Ready(checked) => {
             let forecast = Forecast::of(root, &ask.brief.reviewer, &checked, now);
-            Ok(forecast.told().join("\n"))
+            Ok(forecast.lines().join("\n"))
         }
         Composed::SentBefore(_) => panic!("the id is new"),
     }
@@ -660,7 +660,7 @@ fn a_wait_ends_with_the_mail_it_is_for_or_when_nobody_else_has_to_move() {
             what,
             pr: number.as_ref(),
         };
-        match wait.look().expect("mailboxes") {
+        match wait.check().expect("mailboxes") {
             Some(WaitEnd::Messages(all)) => all.iter().map(MailboxEntry::name).collect(),
             Some(WaitEnd::OwnMove(all)) => all.iter().map(|mine| mine.review.clone()).collect(),
             Some(WaitEnd::Refused(report)) => vec![report.display().to_string()],

@@ -235,7 +235,7 @@ fn what_is_left_out_of_a_message_comes_from_its_review_its_packet_and_its_type()
             let told = match posting.compose() {
                 Ok(Composed::Ready(checked)) => {
                     let forecast = Forecast::of(root.path(), &me, &checked, now);
-                    let mut told = forecast.told();
+                    let mut told = forecast.lines();
                     assert!(checked.text().starts_with("id: m-1\n"));
                     told.extend(checked.warnings().iter().map(told_of));
                     told.push(serde_json::to_string(&forecast).expect("plain values"));

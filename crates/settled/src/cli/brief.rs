@@ -104,7 +104,7 @@ impl RequestArgs {
             stand.extend(mine.map(|(key, review)| ReviewStatus::of(key, review)));
         }
         for status in &stand {
-            message += &format!("\n{}", escaped(&status.told()));
+            message += &format!("\n{}", escaped(&status.phrase()));
         }
         let mut failure = Failure::plain(Exit::NotFound, message)
             .code("no_open_request")

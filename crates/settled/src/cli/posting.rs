@@ -25,7 +25,7 @@ use message_schema::id::{MessageId, PrNumber};
 use message_schema::line::escaped;
 use message_schema::{Code, Report};
 use review::ToldAlert;
-use views::posted::{Posted, exit_of, told};
+use views::posted::{Posted, exit_of, refusal_text};
 use workspace::clock;
 
 use super::answer::CommandOutput;
@@ -243,7 +243,7 @@ impl Outgoing<'_> {
 
     fn refused(&self, posted: Posted, report: Report) -> Failure {
         let code = report.refused;
-        let mut failure = Failure::plain(exit_of(code), self.told(&report)).code(code.as_str());
+        let mut failure = Failure::plain(exit_of(code), self.refusal(&report)).code(code.as_str());
         // If a correction cannot help, suggest what may be sent instead.
         if let Some(pr) = self.draft.pr.as_ref().filter(|_| !report.retryable) {
             let mine = my_reviews::read(&self.me.root, pr, &self.me.agent);
@@ -262,9 +262,9 @@ impl Outgoing<'_> {
         })
     }
 
-    fn told(&self, report: &Report) -> String {
+    fn refusal(&self, report: &Report) -> String {
         let flags = flags(&(self.context.command_line)(), self.origin);
-        told(report, self.origin, &flags)
+        refusal_text(report, self.origin, &flags)
     }
 
     /// Suggests what this agent may send in these reviews.
@@ -308,7 +308,7 @@ impl Outgoing<'_> {
             let code = report.refused;
             let message = format!(
                 "a dry run: nothing was written, and it uses no attempt. The daemon's decision would now be:\n{}",
-                self.told(&report)
+                self.refusal(&report)
             );
             return Err(Failure::plain(exit_of(code), message)
                 .code(code.as_str())

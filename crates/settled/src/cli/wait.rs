@@ -112,7 +112,7 @@ fn wait(args: &Args, me: &Me) -> Result<Option<WaitEnd>, Failure> {
         pr: args.pr.as_ref(),
     };
     Wakeup::at(&watched)
-        .until(args.timeout, || wait.look())
+        .until(args.timeout, || wait.check())
         .map_err(|error| inbox::unreadable(&error.directory, &error.source))
 }
 

@@ -46,8 +46,10 @@ impl Outgoing<'_> {
         let file = file_name(self.id);
         let flags = flags(&(self.context.command_line)(), self.origin);
         let violations = violations.iter();
-        let violations =
-            violations.map(|violation| self.origin.told(violation.reported(&file), &file, &flags));
+        let violations = violations.map(|violation| {
+            self.origin
+                .translate(violation.reported(&file), &file, &flags)
+        });
         let violations: Vec<ReportedViolation> = violations.collect();
         // A fix says more than the explanation of the code.
         let has_fix = violations.iter().any(|violation| violation.fix.is_some());

@@ -95,7 +95,7 @@ fn is_word(text: &str) -> bool {
 }
 
 /// Reads a heartbeat; none if it is malformed or not signed by the host that it names.
-pub fn heard(
+pub fn read_signed(
     bytes: &[u8],
     workspace: &str,
     fleet: &Fleet,
@@ -167,7 +167,7 @@ mod tests {
         fleet.join(name(), "north".to_owned()).expect("it joins");
         let north = state("north");
         let sent = |state: &HostState, workspace, key| written(state, workspace, &NamedKey(key));
-        let heard = |bytes: &[u8]| heard(bytes, "w", &fleet, &NamedKey("here"));
+        let heard = |bytes: &[u8]| read_signed(bytes, "w", &fleet, &NamedKey("here"));
         assert_eq!(heard(&sent(&north, "w", "north")), Some(north.clone()));
         assert_eq!(heard(&sent(&north, "other", "north")), None);
         assert_eq!(heard(&sent(&north, "w", "south")), None);

@@ -128,7 +128,7 @@ impl Live {
 
     /// Checks whether the request is still open. Ends the run at once if it is over, or after a grace period if the
     /// reviewer answered.
-    pub(super) fn look(&mut self, mailroom: &Mailroom, now: Moment) {
+    pub(super) fn check_request(&mut self, mailroom: &Mailroom, now: Moment) {
         if is_open(mailroom, &self.run) {
             self.warn(mailroom, now);
             return;
@@ -310,7 +310,7 @@ mod tests {
 
         /// True if the daemon has told the keeper by this instant to end the command.
         fn is_ended(&mut self, mono: u64) -> bool {
-            self.live.look(&self.mailroom, at(mono));
+            self.live.check_request(&self.mailroom, at(mono));
             self.live.told_at.is_some()
         }
     }

@@ -245,7 +245,7 @@ impl AgentCommands {
     /// Ends the runs whose request is over; true if a run has ended.
     fn end_what_is_over(&mut self, mailroom: &Mailroom, now: Moment) -> bool {
         for live in &mut self.live {
-            live.look(mailroom, now);
+            live.check_request(mailroom, now);
         }
         let mut ended = Vec::new();
         for at in (0..self.live.len()).rev() {

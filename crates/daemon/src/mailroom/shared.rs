@@ -161,7 +161,7 @@ impl Mailroom {
         let Some(shared) = &self.shared else {
             return;
         };
-        let what = shared.told_state().told();
+        let what = shared.told_state().describe();
         self.meter.gauges.hosts = self.hosts_gauge();
         let path = self.spool.layout().ledger();
         let alerts = &mut self.docket.alerts;

@@ -74,7 +74,7 @@ impl SharedLedger {
     }
 
     /// The leads over this host's clock, of the hosts that are heard now.
-    fn heard(&self, now: DateTime<Utc>) -> Vec<(&HostName, TimeDelta)> {
+    fn leads(&self, now: DateTime<Utc>) -> Vec<(&HostName, TimeDelta)> {
         let fleet = &self.sharing.fleet;
         let heard = self.heartbeats.clocks(now);
         heard
@@ -86,7 +86,7 @@ impl SharedLedger {
     /// of the two may be wrong, and a host that agrees with the other has no reason to stop.
     fn compared(&self, now: DateTime<Utc>) -> Option<DateTime<Utc>> {
         let log = self.sharing.log.clock_ahead_ms();
-        let others: Vec<TimeDelta> = self.heard(now).iter().map(|(_, by)| *by).collect();
+        let others: Vec<TimeDelta> = self.leads(now).iter().map(|(_, by)| *by).collect();
         let most = match Reference::of(None, &others) {
             Reference::Most(by) => Some(by),
             Reference::Log(_) | Reference::Unknown => None,
@@ -136,7 +136,7 @@ impl SharedLedger {
     /// One sentence for each clock that is wrong, or that may be.
     fn wrong_clocks(&self, now: DateTime<Utc>) -> Vec<String> {
         let log = self.sharing.log.clock_ahead_ms();
-        let heard = self.heard(now);
+        let heard = self.leads(now);
         let others: Vec<TimeDelta> = heard.iter().map(|(_, ahead)| *ahead).collect();
         let reference = Reference::of(log.map(TimeDelta::milliseconds), &others);
         let fix = |by_itself: &'static str| match reference {

@@ -187,7 +187,8 @@ impl SharedLedger {
         let beats = &mut self.heartbeats;
         let mut is_news = false;
         for heartbeat in log.heartbeats() {
-            let Some(state) = heartbeat::heard(&heartbeat.bytes, workspace, fleet, &**keys) else {
+            let Some(state) = heartbeat::read_signed(&heartbeat.bytes, workspace, fleet, &**keys)
+            else {
                 continue;
             };
             if state.host == *host || !beats.is_newer(&state) {

@@ -140,7 +140,7 @@ impl SharingState {
     }
 
     /// The sentence for operators while this host waits, or does not go on.
-    pub(crate) fn told(&self) -> Option<String> {
+    pub(crate) fn describe(&self) -> Option<String> {
         match self {
             SharingState::InStep => None,
             SharingState::Waiting { since, why } => Some(format!(

@@ -422,7 +422,7 @@ impl Tree<'_> {
             .expected("well-formed YAML")
             .cut_off(self.is_at_end(error));
         match (self.slip(error), complaint::advice(kind)) {
-            (Some(slip), _) => self.told(slip, malformed),
+            (Some(slip), _) => self.with_slip(slip, malformed),
             (None, Some(fix)) => malformed.fix(fix),
             (None, None) => malformed,
         }
@@ -443,7 +443,7 @@ impl Tree<'_> {
     }
 
     /// Returns the error with the slip's words and place.
-    fn told(&self, slip: slip::Slip, malformed: Malformed) -> Malformed {
+    fn with_slip(&self, slip: slip::Slip, malformed: Malformed) -> Malformed {
         let place = self.layout.place(small(slip.line), small(slip.column));
         let line = if self.layout.keeps_lines() {
             place.line

@@ -77,7 +77,7 @@ pub(crate) async fn act(State(site): State<Site>, Form(decision): Form<Decision>
         Err(error) => return (StatusCode::SERVICE_UNAVAILABLE, error.to_string()).into_response(),
     }
     let key = decision.key.clone();
-    let which = site.look(move |follower, _| {
+    let which = site.read(move |follower, _| {
         let key = follower.key_of(&key)?;
         Some(Which {
             pr: key.pr.clone(),
@@ -98,7 +98,7 @@ pub(crate) async fn act(State(site): State<Site>, Form(decision): Form<Decision>
     match given {
         Ok(()) => Redirect::to(&place).into_response(),
         Err(outcome) => {
-            let drawn = site.look(move |follower, look| {
+            let drawn = site.read(move |follower, look| {
                 let mut page = shown(follower, look, &decision.key, Some(&outcome));
                 *page.status_mut() = StatusCode::CONFLICT;
                 page
@@ -151,7 +151,7 @@ async fn give(site: &Site, order: MessageId, event: Event) -> Result<(), Outcome
             let is_known = move |follower: &Follower, _: &Look<'_>| {
                 follower.status().index.state().has_order(&order)
             };
-            Err(Outcome(match site.look(is_known).await {
+            Err(Outcome(match site.read(is_known).await {
                 Ok(true) => "this form was sent before, and its order counts once; decide again \
                              here if you mean another"
                     .to_owned(),

@@ -104,19 +104,19 @@ async fn overview(State(site): State<Site>, Query(asked): Query<Asked>) -> Respo
     let draw = move |follower: &Follower, look: &Look<'_>| {
         draw::overview::page(&follower.overview(look.now, look.spell), &asked, look).into_response()
     };
-    site.look(draw).await.unwrap_or_else(|failed| failed)
+    site.read(draw).await.unwrap_or_else(|failed| failed)
 }
 
 async fn review(State(site): State<Site>, Query(asked): Query<Asked>) -> Response {
     let draw = move |follower: &Follower, look: &Look<'_>| shown(follower, look, &asked.key, None);
-    site.look(draw).await.unwrap_or_else(|failed| failed)
+    site.read(draw).await.unwrap_or_else(|failed| failed)
 }
 
 async fn history(State(site): State<Site>) -> Response {
     let draw = move |follower: &Follower, look: &Look<'_>| {
         draw::history::page(&follower.overview(look.now, look.spell), look).into_response()
     };
-    site.look(draw).await.unwrap_or_else(|failed| failed)
+    site.read(draw).await.unwrap_or_else(|failed| failed)
 }
 
 async fn style() -> Response {

@@ -63,7 +63,7 @@ impl Site {
         clippy::result_large_err,
         reason = "the error is the page that is sent, once for each request"
     )]
-    pub(crate) async fn look<T: Send + 'static>(
+    pub(crate) async fn read<T: Send + 'static>(
         &self,
         see: impl FnOnce(&Follower, &Look<'_>) -> T + Send + 'static,
     ) -> Result<T, Response> {

@@ -132,7 +132,7 @@ impl Git {
 
     /// Has the thread poll the remote, and waits for the answer. A poll that takes longer than `WAIT` serves the next
     /// call, if that follows at once: with a slow remote, a new poll for each call would never end in time.
-    fn look(&mut self) -> Result<MutexGuard<'_, State>, LogError> {
+    fn poll(&mut self) -> Result<MutexGuard<'_, State>, LogError> {
         let mut state = self.shared.locked();
         let wanted = match self.unanswered.take() {
             Some((wanted, gave_up)) if gave_up.elapsed() < RETRY => wanted,
@@ -184,7 +184,7 @@ pub fn reference(workspace: &str) -> String {
 
 impl Log for Git {
     fn head(&mut self) -> Result<Head, LogError> {
-        let state = self.look()?;
+        let state = self.poll()?;
         Ok(state.end())
     }
 
@@ -210,7 +210,7 @@ impl Log for Git {
 
     fn follow(&mut self, from: Head) -> Result<Vec<Signed>, LogError> {
         if self.shared.locked().looks == 0 {
-            self.look().map(drop)?;
+            self.poll().map(drop)?;
         }
         let (links, after) = {
             let state = self.shared.locked();
@@ -350,8 +350,8 @@ impl Worker {
                 Ok(Errand::Look(number)) if self.shared.locked().begun >= number => {}
                 Ok(Errand::Look(_)) | Err(RecvTimeoutError::Timeout) => {
                     self.shared.locked().begun += 1;
-                    // `look` itself records an error, here as for a push.
-                    let _ = self.look();
+                    // `poll_remote` itself records an error, here as for a push.
+                    let _ = self.poll_remote();
                     self.shared.change(|state| {
                         state.looks = state.begun;
                         false
@@ -374,7 +374,7 @@ impl Worker {
     }
 
     /// Polls the remote, and records whether that failed.
-    fn look(&self) -> Result<(), LogError> {
+    fn poll_remote(&self) -> Result<(), LogError> {
         let before = self.shared.locked().known();
         let looked = self.follow_ref();
         let trouble = looked.as_ref().err().cloned();
@@ -467,7 +467,7 @@ impl Worker {
     fn append(&self, signed: &Signed) -> Result<Appended, LogError> {
         let (after, head) = (signed.batch.after(), signed.batch.head());
         if self.shared.locked().end() != after {
-            self.look()?;
+            self.poll_remote()?;
             if let Some(appended) = self.outcome(after, head) {
                 return Ok(appended);
             }
@@ -509,7 +509,7 @@ impl Worker {
             Err(why) => why,
         };
         // The remote may have taken the batch anyway, or take it late: only another commit in its place excludes that.
-        if let Err(error) = self.look() {
+        if let Err(error) = self.poll_remote() {
             return Ok(Appended::Unknown(format!("{why}; {error}")));
         }
         match self.outcome(after, head) {

@@ -43,7 +43,7 @@ pub async fn found(
     replicas: Option<usize>,
 ) -> Result<Founded, LogError> {
     let broker = Broker::connect(servers, options).await?;
-    if let Ok(founded) = broker.look(place).await {
+    if let Ok(founded) = broker.read_stream(place).await {
         return Ok(founded);
     }
     let wanted = replicas.unwrap_or(if broker.is_cluster { 3 } else { 1 });
@@ -67,7 +67,10 @@ pub async fn existing(
     options: ConnectOptions,
     place: &LedgerName,
 ) -> Result<Founded, LogError> {
-    Broker::connect(servers, options).await?.look(place).await
+    Broker::connect(servers, options)
+        .await?
+        .read_stream(place)
+        .await
 }
 
 /// A connected broker with JetStream.
@@ -118,7 +121,7 @@ impl Broker {
         })
     }
 
-    async fn look(&self, place: &LedgerName) -> Result<Founded, LogError> {
+    async fn read_stream(&self, place: &LedgerName) -> Result<Founded, LogError> {
         let stream = self.context.get_stream(place.stream()).await;
         let missing = |error| {
             let name = place.stream();

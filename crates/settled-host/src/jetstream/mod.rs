@@ -314,7 +314,10 @@ impl JetStream {
     /// log's end, and not a deposed leader's: at once with one server, else when the pulse has confirmed it.
     fn is_short(&self, end: Head, ours: Head) -> Result<(), LogError> {
         self.pulse.know(ours);
-        let is_certain = self.pulse.heard().is_some_and(|heard| heard.is_certain());
+        let is_certain = self
+            .pulse
+            .last_answer()
+            .is_some_and(|heard| heard.is_certain());
         if is_certain || self.runtime.block_on(self.link.is_alone())? {
             return Ok(());
         }
@@ -364,7 +367,7 @@ impl JetStream {
 
     /// Checks the leader's answer when nothing new has arrived.
     fn quiet(&mut self, from: Head) -> Result<(), LogError> {
-        let Some(heard) = self.pulse.heard() else {
+        let Some(heard) = self.pulse.last_answer() else {
             return Ok(());
         };
         let end = heard.end.clone()?;

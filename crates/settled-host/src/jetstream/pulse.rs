@@ -73,7 +73,7 @@ struct LeaderClock {
 }
 
 impl LeaderClock {
-    fn told(ahead_ms: i64) -> LeaderClock {
+    fn ahead_by(ahead_ms: i64) -> LeaderClock {
         let (at, utc) = (Instant::now(), Utc::now());
         LeaderClock { ahead_ms, at, utc }
     }
@@ -130,7 +130,7 @@ impl Pulse {
 
     /// Notes the lead of the leader's clock over this host's in milliseconds, as the leader has just told it.
     pub(super) fn tell_clock(&self, ahead_ms: i64) {
-        locked(&self.shared).clock = Some(LeaderClock::told(ahead_ms));
+        locked(&self.shared).clock = Some(LeaderClock::ahead_by(ahead_ms));
     }
 
     /// The lead of the leader's clock over this host's in milliseconds, if it told the time lately.
@@ -141,7 +141,7 @@ impl Pulse {
     }
 
     /// The last answer of the leader; `None` before the first answer or failure.
-    pub(super) fn heard(&self) -> Option<Heard> {
+    pub(super) fn last_answer(&self) -> Option<Heard> {
         locked(&self.shared).heard.clone()
     }
 }
@@ -191,7 +191,7 @@ async fn beat(link: Link, shared: Arc<Mutex<Beats>>, signal: Arc<ChangeSignal>) 
                 tokio::time::sleep(AGAIN).await;
                 continue;
             };
-            locked(&shared).clock = Some(LeaderClock::told(ahead));
+            locked(&shared).clock = Some(LeaderClock::ahead_by(ahead));
         }
         tokio::time::sleep(if is_up { EVERY } else { AGAIN }).await;
     }
@@ -245,20 +245,22 @@ mod tests {
         let runtime = tokio::runtime::Runtime::new().expect("a runtime");
         let why = "no route".to_owned();
         let silent = pulse(&runtime, Some(heard(Err(LogError::Unreachable { why }), 0)));
-        assert!(silent.heard().is_some_and(|heard| heard.end.is_err()));
+        assert!(silent.last_answer().is_some_and(|heard| heard.end.is_err()));
         silent.answered();
-        assert!(silent.heard().is_none());
+        assert!(silent.last_answer().is_none());
         let answering = pulse(&runtime, Some(heard(Ok(at(1)), 2)));
         answering.answered();
         assert_eq!(
-            answering.heard().map(|heard| (heard.end, heard.known)),
+            answering
+                .last_answer()
+                .map(|heard| (heard.end, heard.known)),
             Some((Ok(at(1)), at(2)))
         );
     }
 
     #[test]
     fn the_leaders_clock_stays_where_it_is_when_this_hosts_is_set() {
-        let clock = LeaderClock::told(300);
+        let clock = LeaderClock::ahead_by(300);
         let later = clock.at + Duration::from_secs(5);
         let ahead = |set_s: i64| {
             let utc = clock.utc + chrono::TimeDelta::seconds(5 + set_s);

@@ -150,7 +150,7 @@ pub(super) fn run(args: &JoinArgs, context: &HostContext) -> Result<Exit, Failur
         kept_key,
     });
     answer.next(context.command("serve"), "serve this host");
-    context.say(&answer, said)
+    context.say(&answer, describe)
 }
 
 /// Records a join that passed all checks, and then gives this host the key and the credentials it joined with.
@@ -232,7 +232,7 @@ fn record(
     Ok((fleet, records))
 }
 
-fn said(joined: &Joined) -> String {
+fn describe(joined: &Joined) -> String {
     let agents: Vec<&str> = joined.agents.iter().map(AgentName::as_str).collect();
     let agents = if agents.is_empty() {
         "no agent".to_owned()

@@ -56,7 +56,7 @@ pub(super) fn republish(context: &HostContext) -> Result<Exit, Failure> {
     } else {
         ""
     };
-    said(context, put, others)
+    report(context, put, others)
 }
 
 /// Puts the whole ledger into another log, and switches this host to it.
@@ -69,10 +69,10 @@ pub(super) fn restore(args: &RestoreArgs, context: &HostContext) -> Result<Exit,
     };
     let put = put_mirror(root, &shared, context.wait)?;
     config::write_log(root, Some(&shared))?;
-    said(context, put, "")
+    report(context, put, "")
 }
 
-fn said(context: &HostContext, put: Republished, others: &str) -> Result<Exit, Failure> {
+fn report(context: &HostContext, put: Republished, others: &str) -> Result<Exit, Failure> {
     let mut answer = CommandOutput::new(put);
     answer.next(context.command("serve"), "serve this host");
     context.say(&answer, |put| {

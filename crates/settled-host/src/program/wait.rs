@@ -65,7 +65,7 @@ impl Wait {
             match ask() {
                 Err(error) if may_pass(&error) && !self.is_over(since) => {
                     if !is_told && since.elapsed() >= TOLD {
-                        self.tell(&error);
+                        self.report(&error);
                         is_told = true;
                     }
                     std::thread::sleep(PAUSE);
@@ -76,7 +76,7 @@ impl Wait {
     }
 
     /// Says to the person why nothing happens.
-    fn tell(self, error: &LogError) {
+    fn report(self, error: &LogError) {
         let (error, most) = (escaped(&error.to_string()), self.0);
         let text = format!("settled host: {error}; waiting for it, at most {most:?} (--wait)\n");
         // Standard error may be closed.

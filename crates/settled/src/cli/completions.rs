@@ -56,14 +56,14 @@ pub(super) fn completions(args: &OfShell, context: &Context) -> Result<Exit, Fai
         "settled",
         &mut bytes,
     );
-    tell(bytes, context)
+    print_script(bytes, context)
 }
 
 pub(super) fn man(args: &Manual, context: &Context) -> Result<Exit, Failure> {
     let mut command = (context.command_line)().disable_help_subcommand(true);
     command.build();
     let Some(directory) = &args.directory else {
-        return tell(page(&command, "settled")?, context);
+        return print_script(page(&command, "settled")?, context);
     };
     let mut pages = Vec::new();
     write(&command, "settled", directory, &mut pages)?;
@@ -143,7 +143,7 @@ fn as_it_stands(examples: &str) -> String {
     format!(".SH EXAMPLES\n.nf\n{}.fi\n", lines.collect::<String>())
 }
 
-fn tell(bytes: Vec<u8>, context: &Context) -> Result<Exit, Failure> {
+fn print_script(bytes: Vec<u8>, context: &Context) -> Result<Exit, Failure> {
     let text = String::from_utf8(bytes).expect("it is made of our own help, which is UTF-8");
     if context.json {
         print(&CommandOutput::new(Script { text }).json())?;

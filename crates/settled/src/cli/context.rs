@@ -71,8 +71,8 @@ impl Context {
         let environment = |name| std::env::var_os(name).filter(|value| !value.is_empty());
         let agent = environment("SETTLED_AGENT").map(|value| value.to_string_lossy().into_owned());
         Self {
-            root: told(global.root, environment("SETTLED_ROOT").map(PathBuf::from)),
-            agent: told(global.agent, agent),
+            root: setting(global.root, environment("SETTLED_ROOT").map(PathBuf::from)),
+            agent: setting(global.agent, agent),
             json: global.json,
             command_line,
         }
@@ -230,7 +230,7 @@ pub(super) fn existing(root: &Path) -> Result<(), Failure> {
     Err(Failure::plain(Exit::NotFound, message).next(next))
 }
 
-fn told<T>(option: Option<T>, environment: Option<T>) -> Option<Setting<T>> {
+fn setting<T>(option: Option<T>, environment: Option<T>) -> Option<Setting<T>> {
     let by = |by_environment| {
         move |value| Setting {
             value,
@@ -249,8 +249,8 @@ mod tests {
         /// Uses these options and ignores the environment.
         pub(in crate::cli) fn of(root: &Path, agent: &str) -> Self {
             Self {
-                root: told(Some(root.to_owned()), None),
-                agent: told(Some(agent.to_owned()), None),
+                root: setting(Some(root.to_owned()), None),
+                agent: setting(Some(agent.to_owned()), None),
                 json: false,
                 command_line: <SettledCli as clap::CommandFactory>::command,
             }

@@ -113,7 +113,7 @@ struct Sent {
 }
 
 fn list(context: &Context) -> Result<Exit, Failure> {
-    let found = look(context)?;
+    let found = read_dead_letters(context)?;
     let corrections_known = found.without_ledger.is_none();
     let unread: Vec<String> = found.unread();
     let mut answer = CommandOutput::new(Listed {
@@ -155,7 +155,7 @@ fn count(messages: &[DeadLetter]) -> String {
 
 fn show(which: &DeadLetterArgs, context: &Context) -> Result<Exit, Failure> {
     let root = context.workspace()?;
-    let found = look(context)?;
+    let found = read_dead_letters(context)?;
     let unread = found.unread();
     let messages = called(found, &which.word, context)?;
     let text = |refused: &DeadLetter| String::from_utf8(retry::original(root, refused).ok()?).ok();
@@ -204,7 +204,7 @@ fn whole(with: &WithText) -> String {
 fn dismiss(which: &DeadLetterArgs, context: &Context) -> Result<Exit, Failure> {
     let root = context.workspace()?;
     let mut dismissed = Vec::new();
-    for refused in called(look(context)?, &which.word, context)? {
+    for refused in called(read_dead_letters(context)?, &which.word, context)? {
         let mailboxes = AgentMailboxes::new(root, &refused.agent);
         let moved = mailboxes.dismiss(refused.file.as_deref(), &refused.report_file)?;
         dismissed.extend(moved.iter().map(|path| path.display().to_string()));
@@ -219,7 +219,7 @@ fn dismiss(which: &DeadLetterArgs, context: &Context) -> Result<Exit, Failure> {
 fn send_again(args: &RetryArgs, context: &Context) -> Result<Exit, Failure> {
     let root = context.workspace()?;
     let word = &args.which.word;
-    let mut messages = called(look(context)?, word, context)?;
+    let mut messages = called(read_dead_letters(context)?, word, context)?;
     // If one agent has several under this id, the last refused one is meant.
     let refused = messages.pop().expect("there is at least one");
     if messages.iter().any(|other| other.agent != refused.agent) {
@@ -308,7 +308,7 @@ fn no_original(error: &NoOriginal) -> Failure {
 }
 
 /// The dead letters of the agent that asks or, without one, of all agents.
-fn look(context: &Context) -> Result<DeadLetters, Failure> {
+fn read_dead_letters(context: &Context) -> Result<DeadLetters, Failure> {
     let root = context.workspace()?;
     let agents = match context.me_if_told()? {
         Some(me) => vec![me.agent],

@@ -98,16 +98,16 @@ struct Ignored {
 
 pub(super) fn run(args: &Args, context: &Context) -> Result<Exit, Failure> {
     match &args.command {
-        Command::Opened(told) => tell(told, PullAction::Opened, context),
-        Command::Synchronize(told) => tell(told, PullAction::Synchronize, context),
-        Command::Reopened(told) => tell(told, PullAction::Reopened, context),
-        Command::Closed(told) => tell(told, PullAction::Closed, context),
-        Command::Merged(told) => tell(told, PullAction::Merged, context),
+        Command::Opened(told) => report(told, PullAction::Opened, context),
+        Command::Synchronize(told) => report(told, PullAction::Synchronize, context),
+        Command::Reopened(told) => report(told, PullAction::Reopened, context),
+        Command::Closed(told) => report(told, PullAction::Closed, context),
+        Command::Merged(told) => report(told, PullAction::Merged, context),
         Command::Ingest(args) => ingest(args, context),
     }
 }
 
-fn tell(told: &ReportedPull, action: PullAction, context: &Context) -> Result<Exit, Failure> {
+fn report(told: &ReportedPull, action: PullAction, context: &Context) -> Result<Exit, Failure> {
     let ReportedPull {
         pr,
         repo,

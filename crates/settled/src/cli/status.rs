@@ -51,7 +51,7 @@ pub(super) fn run(args: &Args, context: Context) -> Result<Exit, Failure> {
     } else {
         ListedReviews::Current
     };
-    let mut answer = look(root, now, listed, &context)?;
+    let mut answer = read_status(root, now, listed, &context)?;
     if let Some(most) = args.limit.or((!args.all).then_some(LISTED_MAX)) {
         answer.data.limit(most.into());
     }
@@ -62,7 +62,7 @@ pub(super) fn run(args: &Args, context: Context) -> Result<Exit, Failure> {
 }
 
 /// Reads the status, with its problems and the next commands.
-fn look(
+fn read_status(
     root: &Path,
     now: DateTime<Utc>,
     listed: ListedReviews,

@@ -54,7 +54,7 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<Exit, Failure> {
     let threads = |(key, review): (&ReviewKey, &Review)| {
         let mut threads = histories.threads(key, review, &status.name_of(key), &spell);
         if let Some(me) = &me {
-            add_words(&mut threads, &said(me, key, review));
+            add_words(&mut threads, &words_of_both(me, key, review));
         }
         threads
     };
@@ -102,7 +102,7 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<Exit, Failure> {
 }
 
 /// The messages between the review's two agents, from the mailboxes of the one that asks.
-fn said(me: &Me, key: &ReviewKey, review: &Review) -> Said {
+fn words_of_both(me: &Me, key: &ReviewKey, review: &Review) -> Said {
     let other = if key.author == me.agent {
         review.reviewer(key)
     } else {

@@ -158,7 +158,7 @@ async fn follow(
         if seen.is_none() || (is_woken && Instant::now() >= next_look) {
             changes.keep(shown_directories(root));
             let begun = Instant::now();
-            watched.look(context)?;
+            watched.refresh(context)?;
             seen = Some(watched.view(now, context));
             next_look = Instant::now() + GATHER.max(begun.elapsed() * REST);
             is_woken = false;
@@ -204,7 +204,7 @@ struct Watched {
 }
 
 impl Watched {
-    fn look(&mut self, context: &Context) -> Result<(), Failure> {
+    fn refresh(&mut self, context: &Context) -> Result<(), Failure> {
         let seen = self.follower.refresh();
         seen.map(drop).map_err(|error| unreadable(&error, context))
     }

@@ -122,6 +122,11 @@ pub fn escaped_in_json(json: &str) -> String {
     escaped
 }
 
+/// Returns a count with its noun: `1 finding`, `2 findings`.
+pub fn counted(count: usize, one: &str, many: &str) -> String {
+    format!("{count} {}", if count == 1 { one } else { many })
+}
+
 /// Returns at most `characters_max` characters of the text, followed by an ellipsis if it was longer.
 pub fn cut(text: &str, characters_max: usize) -> String {
     match text.char_indices().nth(characters_max) {

@@ -4,6 +4,7 @@
 use message_schema::body::Body;
 use message_schema::envelope::{DAEMON, MessageType, Priority, TextKind, Timestamp};
 use message_schema::id::{AgentName, FindingId, PrNumber, Repo, RepoPath};
+use message_schema::line::counted;
 use message_schema::packet::{LineRange, Severity};
 use message_schema::render_document;
 use review::{Hold, ReviewKey, Task, TaskFinding, TaskId, ThreadState};
@@ -118,7 +119,7 @@ pub(crate) fn message(head: &NoticeHead<'_>, task: &Task, path: String) -> Strin
         "Task {id}: {}.\n\n{file}Fix {} in one separate pull request. The review_request of that pull request must \
          carry `handoff_ref: {id}` in its body.\nThe same as data: {path}\n",
         intent(task),
-        counted(findings.len()),
+        counted(findings.len(), "finding", "findings"),
     );
     for (number, finding) in (1..).zip(findings) {
         body += &described(number, finding);
@@ -130,7 +131,10 @@ pub(crate) fn message(head: &NoticeHead<'_>, task: &Task, path: String) -> Strin
             .map(|finding| priority(finding.thread.severity))
             .min()
             .unwrap_or(Priority::P2),
-        subject: format!("Handoff {id}: {} ({place})", counted(findings.len())),
+        subject: format!(
+            "Handoff {id}: {} ({place})",
+            counted(findings.len(), "finding", "findings")
+        ),
         body: Body::Text(fitted(body, &format!("see {path} for the rest"))),
         related_pr: Some(task.pr.clone()),
         related_packet: Some(path),
@@ -228,14 +232,6 @@ fn pull_request(task: &Task) -> String {
         .as_ref()
         .map_or_else(String::new, |repo| format!(" of {repo}"));
     format!("pull request {}{of}", task.pr)
-}
-
-fn counted(findings: usize) -> String {
-    if findings == 1 {
-        "1 finding".to_owned()
-    } else {
-        format!("{findings} findings")
-    }
 }
 
 fn priority(severity: Severity) -> Priority {

@@ -8,10 +8,11 @@ use inspect::status::hosts::HostRow;
 use inspect::status::row::ReviewRow;
 use maud::{Markup, html};
 use message_schema::id::AgentName;
+use message_schema::line::counted;
 use review::Phase;
 
 use super::{
-    Frame, Look, ago, brief, command, instant, link, one_line, page as whole, plural, prose, query,
+    Frame, Look, ago, brief, command, instant, link, one_line, page as whole, prose, query,
     time_left,
 };
 use serde::Deserialize;
@@ -46,8 +47,8 @@ pub(crate) fn page(overview: &Overview, asked: &Asked, look: &Look<'_>) -> Marku
     let parts = html! {
         h1 { (one_line(&overview.mailroom)) }
         p #summary {
-            (plural(status.reviews.len(), "review", "reviews")) " · "
-            strong { (plural(needs.len(), "needs", "need")) " somebody" } " · "
+            (counted(status.reviews.len(), "review", "reviews")) " · "
+            strong { (counted(needs.len(), "needs", "need")) " somebody" } " · "
             "ledger " span .seq { (head.seq) }
             @if head.is_chained { " ✓ chained" } @else { " ✕ chain broken" }
             " · " (status.accepted) " accepted, " (status.refused) " refused, " (status.waiting) " not judged yet"
@@ -101,7 +102,7 @@ pub(crate) fn page(overview: &Overview, asked: &Asked, look: &Look<'_>) -> Marku
                 ul .plain { @for task in overview.tasks.iter().take(ROWS_MAX) {
                     li {
                         strong { (one_line(&task.task)) } " to " (one_line(&task.target))
-                        " from pull request " (one_line(&task.pr)) ": " (plural(task.findings.len(), "finding", "findings"))
+                        " from pull request " (one_line(&task.pr)) ": " (counted(task.findings.len(), "finding", "findings"))
                         @if let Some(by) = &task.claimed_by { ", claimed by " (link(by)) }
                     }
                 } }
@@ -223,9 +224,9 @@ fn of_agent(agent: &AgentRow, now: DateTime<Utc>) -> Markup {
         li {
             strong { (one_line(&agent.agent)) }
             @if let Some(vendor) = &agent.vendor { " (" (one_line(vendor)) ")" }
-            ": " (plural(agent.owed, "review waits", "reviews wait")) " for it"
+            ": " (counted(agent.owed, "review waits", "reviews wait")) " for it"
             @if agent.waiting > 0 { ", " (agent.waiting) " in its outbox" }
-            @if agent.dead_letters > 0 { ", " (plural(agent.dead_letters, "dead letter", "dead letters")) }
+            @if agent.dead_letters > 0 { ", " (counted(agent.dead_letters, "dead letter", "dead letters")) }
             @if let Some(run) = &agent.run {
                 br;
                 (one_line(&run.program)) " for " (one_line(&run.review)) ", "

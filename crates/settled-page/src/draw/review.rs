@@ -8,10 +8,11 @@ use cockpit::timeline::{RoundStop, RoundView};
 use cockpit::{Follower, ReviewDetail};
 use inspect::status::threads::ThreadView;
 use maud::{Markup, html};
+use message_schema::line::counted;
 
 use super::{
     Frame, Look, Outcome, address, ago, bar, brief, command, instant, many_lines, one_line,
-    page as whole, plural, prose, time_left, unknown,
+    page as whole, prose, time_left, unknown,
 };
 use workspace::orders::TEXT_MAX;
 
@@ -110,7 +111,7 @@ fn page(
             @for usage in &detail.usage {
                 p { (one_line(&usage.agent)) " reports " (usage.input_tokens) " tokens read, "
                     (usage.output_tokens) " written, " (format!("{:.0}", usage.wall_time_s)) " s, $"
-                    (format!("{:.2}", usage.cost_usd)) " in " (plural(usage.messages.try_into().unwrap_or(usize::MAX), "message", "messages"))
+                    (format!("{:.2}", usage.cost_usd)) " in " (counted(usage.messages.try_into().unwrap_or(usize::MAX), "message", "messages"))
                     " (nobody checks it)." }
             }
         }
@@ -156,7 +157,7 @@ fn of_stop(stop: &RoundStop) -> Markup {
         li .came[stop.at.is_some()] {
             @if stop.at.is_some() { "● " } @else { "○ " }
             (stop.stop)
-            @if stop.threads > 0 { " (" (plural(stop.threads, "thread", "threads")) ")" }
+            @if stop.threads > 0 { " (" (counted(stop.threads, "thread", "threads")) ")" }
             @match stop.at {
                 Some(at) => { " " (instant(at)) }
                 None => " pending",
@@ -183,7 +184,7 @@ fn of_thread(thread: &ThreadView, review: &str, look: &Look<'_>) -> Markup {
                     code { (one_line(file)) @if let Some(lines) = &thread.lines { ":" (one_line(lines)) } } " · "
                 }
                 (thread.stance_in_words())
-                @if thread.state == "open" { " · " (plural(thread.replies_left.into(), "reply", "replies")) " left" }
+                @if thread.state == "open" { " · " (counted(thread.replies_left.into(), "reply", "replies")) " left" }
                 @if thread.reopened { " · raised again" }
             }
             @for (who, text) in words {
@@ -249,7 +250,7 @@ fn events(round: &RoundView) -> Markup {
                 (instant(event.at)) " " strong { (one_line(&event.actor)) } " " (event.kind)
                 @if event.count > 1 { " ×" (event.count) }
                 ": " (brief(&event.what))
-                @if event.threads > 0 { " (" (plural(event.threads, "thread", "threads")) ")" }
+                @if event.threads > 0 { " (" (counted(event.threads, "thread", "threads")) ")" }
             }
         } }
     }

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use message_schema::Level;
+use message_schema::line::counted;
 use serde::Serialize;
 use validate_message::{Source, Violation};
 
@@ -133,18 +134,10 @@ impl std::fmt::Display for Totals {
         write!(
             f,
             "{}, {} refused: {}, {}",
-            counted(self.files, "file"),
+            counted(self.files, "file", "files"),
             self.refused,
-            counted(self.errors, "error"),
-            counted(self.warnings, "warning")
+            counted(self.errors, "error", "errors"),
+            counted(self.warnings, "warning", "warnings")
         )
-    }
-}
-
-fn counted(count: usize, noun: &str) -> String {
-    if count == 1 {
-        format!("1 {noun}")
-    } else {
-        format!("{count} {noun}s")
     }
 }

@@ -139,27 +139,34 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<Exit, Failure> {
     // Everything in the ledger counts, and the next driver can continue from there.
     let status = ended
         .map_err(|error| failed(error).next(context.command(&format!("pair --resume {id}"))))?;
-    finish(&Last { id: &id, status }, as_json, context)
+    let last = Last { id: &id, status };
+    if as_json {
+        finish_in_json(&last, context)
+    } else {
+        finish(&last, context)
+    }
 }
 
-fn finish(last: &Last<'_>, as_json: bool, context: &Context) -> Result<Exit, Failure> {
-    let exit = exit(&last.status);
-    let next = last.next().map(|words| context.command(&words));
-    if as_json {
-        let mut answer = CommandOutput::new(last.line());
-        if let Some(run) = next {
-            answer.next(run, "what comes next");
-        }
-        print(&answer.line())?;
-        return Ok(exit);
+/// Prints the last state as a line of JSON. The exit code says how the pair ended.
+fn finish_in_json(last: &Last<'_>, context: &Context) -> Result<Exit, Failure> {
+    let mut answer = CommandOutput::new(last.line());
+    if let Some(words) = last.next() {
+        answer.next(context.command(&words), "what comes next");
     }
+    print(&answer.line())?;
+    Ok(exit(&last.status))
+}
+
+/// Prints the last state for people. A pair that is not complete is a failure with the command that comes next.
+fn finish(last: &Last<'_>, context: &Context) -> Result<Exit, Failure> {
+    let exit = exit(&last.status);
     if exit == Exit::Ok {
         print(&format!("{}\n", last.sentence()))?;
         return Ok(exit);
     }
     let failure = Failure::plain(exit, last.sentence());
-    Err(match next {
-        Some(next) => failure.next(next),
+    Err(match last.next() {
+        Some(words) => failure.next(context.command(&words)),
         None => failure,
     })
 }

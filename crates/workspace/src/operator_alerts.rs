@@ -7,7 +7,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use message_schema::limit::MESSAGE_BYTES_MAX;
-use rustix::fs::StatVfsMountFlags;
+use rustix::fs::{StatVfs, StatVfsMountFlags};
 use serde::{Deserialize, Serialize};
 use spool::{Layout, SpoolError, dirs, path_text};
 
@@ -77,24 +77,31 @@ fn saved(root: &Path) -> Vec<Alert> {
     serde_json::from_slice(&regular_file::read_saved(root, FILE)).unwrap_or_default()
 }
 
-/// The alert that the workspace's file system has no room for one message of the largest size, or is read-only.
+/// The alert that the workspace's file system takes no more messages.
 fn out_of_room(root: &Path) -> Option<Alert> {
     let disk = rustix::fs::statvfs(root).ok()?;
-    let bytes = disk.f_bavail.saturating_mul(disk.f_frsize);
-    let what = if disk.f_flag.contains(StatVfsMountFlags::RDONLY) {
-        "the file system of the workspace is read-only: mount it for writing"
-    } else if bytes < MESSAGE_BYTES_MAX {
-        "the file system of the workspace is full: free some space; `settled gc` removes old files"
-    } else if disk.f_files > 0 && disk.f_favail == 0 {
-        "no more files fit into the file system of the workspace: remove some; `settled gc` removes old ones"
-    } else {
-        return None;
-    };
-    Some(Alert {
+    no_room(&disk).map(|what| Alert {
         kind: AlertKind::Unwritable,
         path: root.to_owned(),
         what: what.to_owned(),
     })
+}
+
+/// Returns the reason a file system does not take one message of the largest size; `None` if it does.
+fn no_room(disk: &StatVfs) -> Option<&'static str> {
+    if disk.f_flag.contains(StatVfsMountFlags::RDONLY) {
+        Some("the file system of the workspace is read-only: mount it for writing")
+    } else if disk.f_bavail.saturating_mul(disk.f_frsize) < MESSAGE_BYTES_MAX {
+        Some(
+            "the file system of the workspace is full: free some space; `settled gc` removes old files",
+        )
+    } else if disk.f_files > 0 && disk.f_favail == 0 {
+        Some(
+            "no more files fit into the file system of the workspace: remove some; `settled gc` removes old ones",
+        )
+    } else {
+        None
+    }
 }
 
 /// Finds the alert that the daemon cannot write to this agent's inbox.
@@ -258,6 +265,55 @@ mod tests {
             kind: AlertKind::SenderUnproven,
             path: path.into(),
             what: "it is so".to_owned(),
+        }
+    }
+
+    #[test]
+    fn a_file_system_has_no_room_if_it_is_read_only_full_or_out_of_names() {
+        let disk = rustix::fs::statvfs("/").expect("a file system");
+        let fits = StatVfs {
+            f_flag: StatVfsMountFlags::empty(),
+            f_frsize: 4_096,
+            f_bavail: MESSAGE_BYTES_MAX / 4_096,
+            f_files: 10,
+            f_favail: 1,
+            ..disk
+        };
+        assert_eq!(no_room(&fits), None);
+        let numbers_no_files = StatVfs {
+            f_files: 0,
+            f_favail: 0,
+            ..fits
+        };
+        assert_eq!(no_room(&numbers_no_files), None, "btrfs");
+        let read_only = StatVfsMountFlags::RDONLY;
+        for (disk, why) in [
+            (
+                StatVfs {
+                    f_flag: read_only,
+                    ..fits
+                },
+                "read-only",
+            ),
+            (
+                StatVfs {
+                    f_bavail: fits.f_bavail - 1,
+                    ..fits
+                },
+                "is full",
+            ),
+            (
+                StatVfs {
+                    f_favail: 0,
+                    ..fits
+                },
+                "no more files fit",
+            ),
+        ] {
+            assert!(
+                no_room(&disk).is_some_and(|what| what.contains(why)),
+                "{why}"
+            );
         }
     }
 

@@ -140,6 +140,13 @@ mod tests {
     use super::*;
 
     #[test]
+    fn one_thing_is_in_the_singular() {
+        assert_eq!(counted(0, "move", "moves"), "0 moves");
+        assert_eq!(counted(1, "move", "moves"), "1 move");
+        assert_eq!(counted(2, "dead letter", "dead letters"), "2 dead letters");
+    }
+
+    #[test]
     fn a_carriage_return_that_stands_alone_ends_a_line() {
         let text = "a\r\nb\rc\r\r\nd\n\ne";
         assert_eq!(

@@ -1,13 +1,14 @@
 //! One frame: the mailroom's line, the list, the pane, the next step, and the keys.
 
 use cockpit::words::with_short_commits;
+use message_schema::line::counted;
 use ratatui::Frame;
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::Modifier;
 
 use crate::app::{App, Filter, Pane};
-use crate::ink::{Ink, Pieces, counted, shown, wrapped};
+use crate::ink::{Ink, Pieces, shown, wrapped};
 use crate::panes::{agents, detail, help, history, list, problems};
 
 /// The smallest width and height that hold both the list and a pane.
@@ -135,7 +136,6 @@ fn head(app: &App, width: usize) -> Vec<Pieces> {
         Some(false) => (Ink::Alarm, "✗ NO DAEMON SERVES".to_owned()),
         None => (Ink::Care, "? daemon cannot be seen".to_owned()),
     };
-    let waits = if needs == 1 { "waits" } else { "wait" };
     let mut line = vec![
         (
             Ink::Head,
@@ -144,8 +144,9 @@ fn head(app: &App, width: usize) -> Vec<Pieces> {
         (
             Ink::Plain,
             format!(
-                "  {}, {needs} {waits} for somebody  ",
-                counted(reviews, "review")
+                "  {}, {} for somebody  ",
+                counted(reviews, "review", "reviews"),
+                counted(needs, "waits", "wait")
             ),
         ),
         serving,

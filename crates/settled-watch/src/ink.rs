@@ -126,12 +126,6 @@ pub(crate) fn padded(text: &str, width: usize) -> String {
     text + &" ".repeat(blanks)
 }
 
-/// Counts things whose name takes an `s` in the plural.
-pub(crate) fn counted(count: usize, one: &str) -> String {
-    let s = if count == 1 { "" } else { "s" };
-    format!("{count} {one}{s}")
-}
-
 /// Draws the part of a whole that is left, in shapes.
 pub(crate) fn bar(left: u64, whole: u64, width: usize) -> String {
     let cells = width as u64;
@@ -162,13 +156,6 @@ mod tests {
             let all = lines.concat();
             assert!(!all.contains(['\u{1b}', '\u{202e}', '\u{7}']), "{all}");
         }
-    }
-
-    #[test]
-    fn one_thing_is_in_the_singular() {
-        assert_eq!(counted(0, "move"), "0 moves");
-        assert_eq!(counted(1, "move"), "1 move");
-        assert_eq!(counted(2, "dead letter"), "2 dead letters");
     }
 
     #[test]

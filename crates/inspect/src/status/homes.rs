@@ -1,6 +1,7 @@
 //! Agents of a shared ledger whose mail no host handles, and files that wait where their agent no longer lives.
 
 use message_schema::id::AgentName;
+use message_schema::line::counted;
 use spool::dirs;
 use workspace::remote_agent::RemoteAgent;
 
@@ -47,9 +48,9 @@ impl WorkspaceStatus {
             let away = self.away(agent)?;
             let home = away.elsewhere()?;
             let outbox = dirs::of_agent(agent.as_str(), dirs::OUTBOX);
-            let files = if *count == 1 { "file" } else { "files" };
+            let files = counted(*count, "file", "files");
             let what = format!(
-                "{away}: nobody sends the {count} {files} in its outbox here; move to {outbox} on host {home}"
+                "{away}: nobody sends the {files} in its outbox here; move to {outbox} on host {home}"
             );
             let fix = commands.operator(&away.command(), "moves its home back here, where they are sent");
             Some(Problem {

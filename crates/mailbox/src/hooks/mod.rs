@@ -4,6 +4,7 @@
 pub mod install;
 pub mod payload;
 
+use message_schema::line::counted;
 use serde::Serialize;
 use serde_json::json;
 
@@ -101,11 +102,7 @@ const ID_MAX: usize = 40;
 
 /// Contains only what the daemon has checked and what leaves no room for prose: numbers, types, ids, names of agents.
 fn announcement(messages: &[MailboxEntry], waiting: usize) -> String {
-    let count = if waiting == 1 {
-        "1 message waits"
-    } else {
-        &format!("{waiting} messages wait")
-    };
+    let count = counted(waiting, "message waits", "messages wait");
     let named: Vec<String> = messages.iter().take(NAMED).filter_map(named).collect();
     let list = if named.is_empty() {
         String::new()

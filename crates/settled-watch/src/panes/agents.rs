@@ -2,10 +2,11 @@
 //! ledger.
 
 use inspect::status::hosts::HostRow;
+use message_schema::line::counted;
 
 use super::time::clock;
 use crate::app::App;
-use crate::ink::{Ink, Pieces, counted, padded, shown};
+use crate::ink::{Ink, Pieces, padded, shown};
 
 pub(crate) fn lines(app: &App, width: usize) -> Vec<Pieces> {
     let mut lines = Vec::new();
@@ -18,12 +19,15 @@ pub(crate) fn lines(app: &App, width: usize) -> Vec<Pieces> {
             .vendor
             .as_deref()
             .map_or_else(String::new, |vendor| format!(" ({})", shown(vendor)));
-        let mut said = vec![format!("owes {}", counted(agent.owed, "move"))];
+        let mut said = vec![format!("owes {}", counted(agent.owed, "move", "moves"))];
         if agent.waiting > 0 {
             said.push(format!("{} in its outbox", agent.waiting));
         }
         if agent.dead_letters > 0 {
-            said.push(format!("✗ {}", counted(agent.dead_letters, "dead letter")));
+            said.push(format!(
+                "✗ {}",
+                counted(agent.dead_letters, "dead letter", "dead letters")
+            ));
         }
         let ink = if agent.dead_letters > 0 {
             Ink::Care
